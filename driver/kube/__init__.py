@@ -1,0 +1,1 @@
+"""The only HTTP in the program: credentials, requests, watches. Does not know what the objects mean."""

@@ -1,0 +1,1 @@
+"""The kubelet's gRPC: registration, prepare, unprepare, health. Does not know hardware."""
