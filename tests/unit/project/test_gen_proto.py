@@ -37,11 +37,12 @@ def test_each_proto_file_gets_code_and_types_for_messages_and_services(repositor
 
 
 def test_a_changed_comment_in_a_proto_file_is_noticed(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Comments reach the typed stubs, so that an editor shows them."""
+    """Comments reach the stubs, so that an editor shows them."""
     proto = repository / "proto" / "pluginregistration" / "v1" / "api.proto"
     proto.write_text(proto.read_text().replace("Who are you?", "Who goes there?"))
     assert main(["--check"], repository=repository) == 1
     assert capsys.readouterr().err.splitlines() == [
+        "driver/pb/pluginregistration/v1/api_pb2_grpc.py: differs",
         "driver/pb/pluginregistration/v1/api_pb2_grpc.pyi: differs",
         "The stubs do not follow from proto/. Run: make proto, and commit what it writes.",
     ]
