@@ -1,0 +1,238 @@
+"""Every setting of the node half, each declared once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
+
+from driver.config import values
+from driver.host.roots import Roots
+
+Value: TypeAlias = "str | Path | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting with all its names."""
+
+    group: str
+    parse: Callable[[str], Value]
+    metavar: str
+    help: str
+    default: Value = None
+    derive: Callable[[Mapping[str, Any]], Value] | None = None
+    """Makes the default from the settings declared above this one."""
+    default_shown: str = ""
+    """The default in words, where its value does not say it."""
+    variable: str | None = None
+    """What the world calls it already; ``GPU_DRA_...`` beats it."""
+    name: str = ""
+    """The name of the annotated field."""
+
+    @property
+    def flag(self) -> str:
+        """``--kubelet-root``."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """``GPU_DRA_KUBELET_ROOT`` and what the world calls it."""
+        own = f"GPU_DRA_{self.name.upper()}"
+        return (own,) if self.variable is None else (own, self.variable)
+
+    @property
+    def key(self) -> str:
+        """``kubeletRoot``, in the config file."""
+        first, *rest = self.name.split("_")
+        return first + "".join(word.capitalize() for word in rest)
+
+
+GROUPS: Mapping[str, str] = {
+    "hardware": "where the GPUs are looked up",
+    "cluster": "who this node is, and who allocates its devices",
+    "folders": "where files and sockets go",
+    "process": "logs and health",
+}
+
+
+def _folder(group: str, text: str, default: str) -> Setting:
+    return Setting(group=group, parse=values.parse_path, metavar="DIR", help=text, default=Path(default))
+
+
+def _derived_folder(group: str, text: str, derive: Callable[[Mapping[str, Any]], Value], shown: str) -> Setting:
+    return Setting(group=group, parse=values.parse_path, metavar="DIR", help=text, derive=derive, default_shown=shown)
+
+
+_NVML = Setting(
+    group="hardware",
+    parse=values.parse_nvml,
+    metavar="real|mock:MACHINE[@SEED]",
+    help="the machine's own NVML, or a mock: a named machine or a YAML file (docs/mock-machines.md); another seed makes another"
+    " machine of the same kind",
+    default="real",
+)
+_NVML_LIBRARY = Setting(
+    group="hardware",
+    parse=values.parse_path,
+    metavar="FILE",
+    help="libnvidia-ml.so.1 itself",
+    default_shown="found below the driver root",
+)
+_NODE_NAME = Setting(
+    group="cluster",
+    parse=values.parse_node_name,
+    metavar="NAME",
+    help="this node, as `kubectl get nodes` names it; in a pod from fieldRef spec.nodeName",
+    default="",
+    variable="NODE_NAME",
+)
+_DRIVER_NAME = Setting(
+    group="cluster",
+    parse=values.parse_driver_name,
+    metavar="NAME",
+    help="the name that DeviceClasses select by",
+    default="gpu.nvidia.com",
+)
+_ALLOCATION = Setting(
+    group="cluster",
+    parse=values.choice("scheduler", "controller"),
+    metavar="scheduler|controller",
+    help="who may give this node's devices away: kube-scheduler, or the gpu-dra controller (a taint then fences the devices)",
+    default="scheduler",
+)
+_KUBECONFIG = Setting(
+    group="cluster",
+    parse=values.parse_path,
+    metavar="FILE",
+    help="credentials for the API server",
+    default_shown="the pod's service account; outside of a pod $KUBECONFIG",
+)
+_POD_UID = Setting(
+    group="cluster",
+    parse=values.parse_pod_uid,
+    metavar="UID",
+    help="uid of this process's pod, so that two instances may overlap in a rolling update; from fieldRef metadata.uid",
+    default="",
+    default_shown="none: a random name",
+    variable="POD_UID",
+)
+_HEALTH_ADDRESS = Setting(
+    group="process",
+    parse=values.parse_address,
+    metavar="ADDRESS",
+    help="serve the gRPC health service here, for probes: HOST:PORT, :PORT or unix:///path",
+    default="",
+    default_shown="not served",
+)
+_LOG_FORMAT = Setting(
+    group="process",
+    parse=values.choice("json", "text"),
+    metavar="json|text",
+    help="one event a line, for machines or for people",
+    default="json",
+)
+_LOG_LEVEL = Setting(
+    group="process",
+    parse=values.choice("debug", "info", "warning", "error"),
+    metavar="LEVEL",
+    help="debug, info, warning or error",
+    default="info",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of one process, checked. The order is that of ``--help``."""
+
+    nvml: Annotated[str, _NVML]
+    nvml_library: Annotated[Path | None, _NVML_LIBRARY]
+    dev_root: Annotated[Path, _folder("hardware", "device nodes", "/dev")]
+    dev_root_on_host: Annotated[
+        Path,
+        _derived_folder(
+            "hardware",
+            "the same folder as the container runtime sees it: this goes into CDI files",
+            lambda so_far: so_far["dev_root"],
+            "the dev root",
+        ),
+    ]
+    sys_root: Annotated[Path, _folder("hardware", "sysfs: PCIe roots and NUMA nodes", "/sys")]
+    proc_root: Annotated[Path, _folder("hardware", "procfs: device majors and the boot id", "/proc")]
+    driver_root: Annotated[Path, _folder("hardware", "the root below which the NVIDIA driver's files lie", "/")]
+    driver_root_on_host: Annotated[
+        Path,
+        _derived_folder(
+            "hardware",
+            "the same root as the container runtime sees it: this goes into CDI files",
+            lambda so_far: so_far["driver_root"],
+            "the driver root",
+        ),
+    ]
+    node_name: Annotated[str, _NODE_NAME]
+    driver_name: Annotated[str, _DRIVER_NAME]
+    allocation: Annotated[Literal["scheduler", "controller"], _ALLOCATION]
+    kubeconfig: Annotated[Path | None, _KUBECONFIG]
+    pod_uid: Annotated[str, _POD_UID]
+    kubelet_root: Annotated[Path, _folder("folders", "the kubelet's own root", "/var/lib/kubelet")]
+    registry_dir: Annotated[
+        Path,
+        _derived_folder(
+            "folders",
+            "where the kubelet looks for plugins",
+            lambda so_far: so_far["kubelet_root"] / "plugins_registry",
+            "<kubelet root>/plugins_registry",
+        ),
+    ]
+    plugin_dir: Annotated[
+        Path,
+        _derived_folder(
+            "folders",
+            "this driver's own folder: records of claims, locks, sockets; must survive a restart",
+            lambda so_far: so_far["kubelet_root"] / "plugins" / so_far["driver_name"],
+            "<kubelet root>/plugins/<driver name>",
+        ),
+    ]
+    cdi_root: Annotated[Path, _folder("folders", "where the container runtime reads CDI files", "/var/run/cdi")]
+    mock_state_dir: Annotated[
+        Path,
+        _derived_folder(
+            "folders",
+            "what a mock machine remembers, and its stand-in root",
+            lambda so_far: so_far["plugin_dir"] / "mock",
+            "<plugin dir>/mock",
+        ),
+    ]
+    health_address: Annotated[str, _HEALTH_ADDRESS]
+    log_format: Annotated[Literal["json", "text"], _LOG_FORMAT]
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], _LOG_LEVEL]
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """Where each value is from: ``default``, ``--nvml``, ``environment NODE_NAME``, ``/etc/gpu-dra.yaml:3 nodeName``."""
+
+    @property
+    def roots(self) -> Roots:
+        """The folders that stand for the real machine; a mock brings its own."""
+        return Roots(
+            dev=self.dev_root,
+            dev_on_host=self.dev_root_on_host,
+            sys=self.sys_root,
+            proc=self.proc_root,
+            driver=self.driver_root,
+            driver_on_host=self.driver_root_on_host,
+        )
+
+    def said(self) -> dict[str, str | None]:
+        """Every setting as text, by name, the unset ones too: what the process logs at its start."""
+        values_by_name = {each.name: getattr(self, each.name) for each in declared()}
+        return {name: None if value is None else str(value) for name, value in values_by_name.items()}
+
+
+@lru_cache(maxsize=1)
+def declared() -> tuple[Setting, ...]:
+    """All settings, in order."""
+    hints = get_type_hints(Settings, include_extras=True)
+    marked = ((name, getattr(hint, "__metadata__", ())) for name, hint in hints.items())
+    return tuple(dataclasses.replace(mark[0], name=name) for name, mark in marked if mark)

@@ -1,0 +1,86 @@
+"""The check of each kind of setting: text in, value out. A ``ValueError`` says what is wrong and what would be right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+_DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+_DNS_SUBDOMAIN = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
+_POD_UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")
+_MACHINE = re.compile(r"[^\s@\x00][^@\x00]*(?:@\d{1,9})?")
+_PORT = re.compile(r"[0-9]{1,5}")
+_HOST = re.compile(r"[A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]")
+_SHOWN = 60
+
+
+def shown(text: str) -> str:
+    """The text in quotes, escaped, and cut where it is long: what a person typed never runs wild in an error."""
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}... ({len(text)} characters)"
+
+
+def choice(*options: str) -> Callable[[str], str]:
+    """A check that lets exactly these words pass."""
+
+    def parse(text: str) -> str:
+        if text not in options:
+            raise ValueError(f"{shown(text)} is not a choice; say {' or '.join(options)}")
+        return text
+
+    return parse
+
+
+def parse_path(text: str) -> Path:
+    """An absolute path, with ``.`` and doubled slashes taken out."""
+    if "\x00" in text or "\n" in text:
+        raise ValueError(f"{shown(text)} holds a NUL or a line break; give a plain path")
+    if not text.startswith("/"):
+        raise ValueError(f"{shown(text)} is not absolute; give a path that starts with /")
+    return Path(text)
+
+
+def parse_node_name(text: str) -> str:
+    """A node's name: a DNS subdomain of at most 253 bytes."""
+    if len(text) > 253 or not _DNS_SUBDOMAIN.fullmatch(text):
+        raise ValueError(
+            f"{shown(text)} is no node name; give the name that `kubectl get nodes` shows (lower case, digits, - and .)"
+        )
+    return text
+
+
+def parse_driver_name(text: str) -> str:
+    """A DRA driver's name: a lower-case DNS subdomain of at most 63 bytes."""
+    if len(text) > 63 or not _DNS_SUBDOMAIN.fullmatch(text):
+        raise ValueError(
+            f"{shown(text)} is no driver name; give a lower-case DNS name of at most 63 bytes such as gpu.nvidia.com"
+        )
+    return text
+
+
+def parse_nvml(text: str) -> str:
+    """``real``, or ``mock:`` with a machine's name or file and, after ``@``, a seed for its identifiers."""
+    kind, colon, machine = text.partition(":")
+    if text == "real" or (kind == "mock" and colon and _MACHINE.fullmatch(machine)):
+        return text
+    raise ValueError(f"{shown(text)} is no NVML; say real, mock:dgx-h100, mock:dgx-h100@7 or mock:/path/of/machine.yaml")
+
+
+def parse_pod_uid(text: str) -> str:
+    """The uid of the pod that this process runs in; it becomes a part of socket names."""
+    if not _POD_UID.fullmatch(text):
+        raise ValueError(f"{shown(text)} is no pod uid; take it from the downward API (fieldRef metadata.uid)")
+    return text
+
+
+def parse_address(text: str) -> str:
+    """``host:port``, ``:port`` (all interfaces), or ``unix:///path`` of at most 107 bytes."""
+    if text.startswith("unix://"):
+        path = parse_path(text.removeprefix("unix://"))
+        if len(str(path).encode()) > 107:
+            raise ValueError(f"{shown(text)} is longer than the 107 bytes that a socket path may have; give a shorter path")
+        return f"unix://{path}"
+    host, colon, port = text.rpartition(":")
+    if not colon or not _HOST.fullmatch(host) or not _PORT.fullmatch(port) or not 0 < int(port) < 65536:
+        raise ValueError(f"{shown(text)} is no address; say HOST:PORT, :PORT or unix:///path/of/socket")
+    return text
