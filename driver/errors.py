@@ -16,7 +16,7 @@
       ApiError                 the API server refused a request, or could not be reached
         NotFound  Conflict  Forbidden  Invalid  Gone  TooManyRequests  ApiUnreachable
       Fatal                    the process must stop and touch nothing
-        SettingsInvalid  MachineInvalid  AnotherPublisher  SocketPathTooLong  RegistrationRefused
+        SettingsInvalid  MachineInvalid  AnotherPublisher  SocketPathTooLong  SocketUnusable  RegistrationRefused
 
 The first split is by whose business the error is: the claim's user, the hardware, the cluster, or the operator. A library's
 exception never leaves the package that owns the library; it is chained (``raise ... from``) to one of these. A message says
@@ -157,6 +157,10 @@ class SocketPathTooLong(Fatal):
     """No legal socket path of at most 107 bytes exists below the given directories."""
 
     exit_code = 2
+
+
+class SocketUnusable(Fatal):
+    """A socket cannot be served: its folder cannot be made, something else stands at its path, or a live process holds it."""
 
 
 class RegistrationRefused(Fatal):
