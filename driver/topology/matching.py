@@ -1,0 +1,116 @@
+"""The best way to take disjoint sets of one size, each on a ring of NVLinks, out of some GPUs.
+
+"Best" compares sums over the chosen sets; the first that differs decides: more sets; wider ring bottlenecks; wider rings;
+nearer on PCIe; fewer NUMA nodes. What is still equal goes to the lowest addresses, so the answer never changes by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+from driver.nvml.readings import PcieLevel
+from driver.topology.model import LinkMatrix
+
+_RINGS = {2: ((0, 1),), 3: ((0, 1, 2),), 4: ((0, 1, 2, 3), (0, 1, 3, 2), (0, 2, 1, 3))}
+"""All rings through sets of each size, as orders of their members."""
+
+_MOST_MEMBERS = 16
+"""No machine has more GPUs; beyond it the members are cut into runs by address, so that no input makes this slow."""
+
+_MOST_STEPS = 20_000
+"""A search that has not proved its best by then answers the best it found. No known machine comes near it."""
+
+_FIELD_BITS = 32
+"""Room for each part of a merit, so that a sum over all sets never carries into the next part."""
+
+
+def choose_disjoint_rings(
+    members: tuple[int, ...], size: int, links: LinkMatrix, numa_nodes: Sequence[int | None]
+) -> list[tuple[int, ...]]:
+    """Disjoint sets of ``size`` (2, 3 or 4) out of ``members`` (positions in order), lowest set first: the best, as above."""
+    chosen: list[tuple[int, ...]] = []
+    for start in range(0, len(members), _MOST_MEMBERS):
+        merits = {}
+        for candidate in combinations(members[start : start + _MOST_MEMBERS], size):
+            merit = _ring_merit(candidate, links, numa_nodes)
+            if merit is not None:
+                merits[candidate] = merit
+        chosen += _Search(merits, size).best()
+    return sorted(chosen)
+
+
+def _ring_merit(candidate: tuple[int, ...], links: LinkMatrix, numa_nodes: Sequence[int | None]) -> int | None:
+    """One number that orders as the module's text says and adds up part by part; None where no ring is all NVLink."""
+    bottleneck, total = max(_ring_links([candidate[i] for i in ring], links.nvlinks) for ring in _RINGS[len(candidate)])
+    if bottleneck == 0:
+        return None
+    pairs = list(combinations(candidate, 2))
+    pcie_distance = sum(links.pcie[a][b] for a, b in pairs)
+    parts = (
+        1,
+        bottleneck,
+        total,
+        PcieLevel.UNKNOWN * len(pairs) - pcie_distance,
+        len(candidate) - _count_numa_nodes(numa_nodes[position] for position in candidate),
+    )
+    merit = 0
+    for part in parts:
+        merit = (merit << _FIELD_BITS) + part
+    return merit
+
+
+def _ring_links(ring: Sequence[int], nvlinks: tuple[tuple[int, ...], ...]) -> tuple[int, int]:
+    """The fewest links of a hop, and the links of all hops (the one hop of a pair counts twice: there and back)."""
+    hops = [nvlinks[a][b] for a, b in zip(ring, [*ring[1:], ring[0]], strict=True)]
+    return min(hops), sum(hops)
+
+
+def _count_numa_nodes(nodes: Iterable[int | None]) -> int:
+    """Distinct nodes; each unknown one counts, because unknown is never near."""
+    known = list(nodes)
+    return len({node for node in known if node is not None}) + known.count(None)
+
+
+class _Search:
+    """Branch and bound over sets, the lowest position first.
+
+    The bound: a set is worth at most what the best sets of its members are worth, a share of each.
+    """
+
+    def __init__(self, merits: dict[tuple[int, ...], int], size: int) -> None:
+        self._size = size
+        self._by_lowest: dict[int, list[tuple[tuple[int, ...], int]]] = {}
+        self._share: dict[int, int] = {}
+        for candidate, merit in sorted(merits.items(), key=lambda item: (-item[1], item[0])):
+            self._by_lowest.setdefault(candidate[0], []).append((candidate, merit))
+            for position in candidate:
+                self._share.setdefault(position, merit)
+        self._best_merit = 0
+        self._best: list[tuple[int, ...]] = []
+        self._steps = 0
+
+    def best(self) -> list[tuple[int, ...]]:
+        """Runs the search."""
+        self._extend(tuple(sorted(self._share)), [], 0)
+        return self._best
+
+    def _extend(self, rest: tuple[int, ...], chosen: list[tuple[int, ...]], merit: int) -> None:
+        if merit > self._best_merit:
+            self._best_merit, self._best = merit, list(chosen)
+        self._steps += 1
+        if self._steps > _MOST_STEPS or merit + self._bound(rest) <= self._best_merit:
+            return
+        free = set(rest)
+        for candidate, gain in self._by_lowest.get(rest[0], ()):
+            if free.issuperset(candidate):
+                after = tuple(position for position in rest if position not in candidate)
+                if merit + gain + self._bound(after) > self._best_merit:
+                    self._extend(after, [*chosen, candidate], merit + gain)
+        self._extend(rest[1:], chosen, merit)
+
+    def _bound(self, rest: tuple[int, ...]) -> int:
+        """The most that sets out of ``rest`` can be worth; 0 when it holds no whole set."""
+        usable = len(rest) // self._size * self._size
+        shares = sorted((self._share[position] for position in rest), reverse=True)[:usable]
+        return sum(shares) // self._size
