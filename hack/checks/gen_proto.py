@@ -19,8 +19,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-STUBS = Path("driver/pb")
+from hack.checks.tree import GENERATED as STUBS
+from hack.checks.tree import REPOSITORY
+
 SUFFIXES = ("_pb2.py", "_pb2.pyi", "_pb2_grpc.py", "_pb2_grpc.pyi")
 TOOL = ("grpcio-tools", "1.85.1")
 

@@ -1,0 +1,67 @@
+"""The documents name nothing that is not there: files that they link to, headings, and make targets.
+
+python -m hack.checks.docs
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from hack.checks.tree import REPOSITORY, list_files
+
+_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*$", re.MULTILINE)
+_MAKE = re.compile(r"(?:^\s*\$?\s*|`)make ([a-z][a-z0-9-]*)", re.MULTILINE)
+_TARGET = re.compile(r"^([a-z][a-z0-9-]*):", re.MULTILINE)
+
+
+def parse_targets(makefile: str) -> frozenset[str]:
+    """The targets that a person can name."""
+    return frozenset(_TARGET.findall(makefile))
+
+
+def parse_anchors(text: str) -> frozenset[str]:
+    """The headings of a Markdown text, as links name them."""
+    headings = _HEADING.findall(_FENCE.sub("", text))
+    return frozenset(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings)
+
+
+def find_dead_links(repository: Path, path: Path, text: str) -> Iterator[str]:
+    """One line for each link into the tree that leads nowhere."""
+    for target in _LINK.findall(_FENCE.sub("", text)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        linked = (repository / path.parent / name) if name else repository / path
+        if not linked.exists():
+            yield f"{path}: links to {target}, which does not exist"
+        elif anchor and linked.suffix == ".md" and anchor not in parse_anchors(linked.read_text()):
+            yield f"{path}: links to {target}, but there is no such heading"
+
+
+def find_dead_targets(path: Path, text: str, targets: frozenset[str]) -> Iterator[str]:
+    """One line for each make target that the Makefile lacks."""
+    for name in _MAKE.findall(text):
+        if name not in targets:
+            yield f"{path}: says `make {name}`, which the Makefile lacks"
+
+
+def main(repository: Path = REPOSITORY) -> int:
+    """Prints what the documents name wrongly; returns an exit status."""
+    targets = parse_targets((repository / "Makefile").read_text())
+    found: list[str] = []
+    for path in list_files(repository):
+        if path.suffix == ".md":
+            text = (repository / path).read_text()
+            found += [*find_dead_links(repository, path, text), *find_dead_targets(path, text, targets)]
+    for line in found:
+        print(line, file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
