@@ -1,0 +1,107 @@
+"""Nodes without a kubelet: Node objects kept Ready by a lease each, so that the scheduler places pods on them.
+
+A program of its own (``python3 mock_nodes.py <home of the cluster>``), which reads the names from ``mock-nodes.json`` there.
+It uses the standard library alone, as the rest of the dev cluster does.
+"""
+
+from __future__ import annotations
+
+import datetime
+import http.client
+import json
+import ssl
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+RENEW_S = 10.0
+"""The node lifecycle controller takes a node for lost after 50 s without a renewed lease."""
+
+
+class Api:
+    """Just enough of an API client, with the admin's certificate."""
+
+    def __init__(self, home: Path) -> None:
+        started = json.loads((home / "cluster.json").read_text())
+        self._port = int(started["api_port"])
+        self._tls = ssl.create_default_context(cafile=str(home / "pki" / "ca.crt"))
+        self._tls.load_cert_chain(home / "pki" / "admin.crt", home / "pki" / "admin.key")
+
+    def call(self, method: str, path: str, body: Mapping[str, object] | None = None, *, kind: str = "application/json") -> int:
+        """Send one request; return its status."""
+        connection = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=10, context=self._tls)
+        try:
+            connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": kind})
+            response = connection.getresponse()
+            response.read()
+            return response.status
+        finally:
+            connection.close()
+
+
+def build_node(name: str, now: str) -> dict[str, object]:
+    """A node with room for pods, Ready, as a kubelet reports itself."""
+    resources = {"cpu": "128", "memory": "2Ti", "pods": "250", "ephemeral-storage": "1Ti"}
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "MockNode",
+        "message": "kept ready by hack/devcluster",
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": now,
+    }
+    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "gpu-dra.io/mock-node": "true"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"capacity": resources, "allocatable": resources, "conditions": [ready]},
+    }
+
+
+def build_lease(name: str, now: str) -> dict[str, object]:
+    """The node's heartbeat."""
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "namespace": "kube-node-lease"},
+        "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": now},
+    }
+
+
+def keep_ready(api: Api, name: str) -> None:
+    """Make the node if it is missing, say that it is ready, and renew its lease."""
+    moment = datetime.datetime.now(datetime.UTC)
+    now = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    node = build_node(name, now)
+    api.call("POST", "/api/v1/nodes", node)
+    merge = "application/strategic-merge-patch+json"
+    api.call("PATCH", f"/api/v1/nodes/{name}/status", {"status": node["status"]}, kind=merge)
+    leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+    lease = build_lease(name, moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
+    if api.call("POST", leases, lease) == http.HTTPStatus.CONFLICT:
+        api.call("PATCH", f"{leases}/{name}", {"spec": lease["spec"]}, kind="application/merge-patch+json")
+
+
+def main(home: Path) -> None:
+    """Keep the nodes of ``mock-nodes.json`` ready until this process is stopped; nodes taken from the list are deleted."""
+    api = Api(home)
+    known: set[str] = set()
+    while True:
+        wanted = set(json.loads((home / "mock-nodes.json").read_text()))
+        try:
+            for name in sorted(wanted):
+                keep_ready(api, name)
+            for name in sorted(known - wanted):
+                api.call("DELETE", f"/api/v1/nodes/{name}")
+        except OSError as err:
+            sys.stderr.write(f"the API server does not answer: {err}\n")
+            time.sleep(1.0)
+            continue
+        known = wanted
+        time.sleep(RENEW_S)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
