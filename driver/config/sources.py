@@ -92,7 +92,7 @@ def _read_text(path: str, text: str) -> list[Given | Fault]:
         return [Fault(where=path, what=f"is not YAML ({' '.join(str(err).split())}); write one key: value a line")]
     except RecursionError:
         return [Fault(where=path, what="is nested too deep; write one key: value a line")]
-    if node is None:
+    if node is None or node.tag == "tag:yaml.org,2002:null":
         return []
     if not isinstance(node, yaml.MappingNode):
         return [Fault(where=path, what="is not a mapping; write one key: value a line, such as nodeName: node-a")]
