@@ -12,6 +12,7 @@
         ConfigInvalid          an opaque config is wrong; lists every fault with its field path
         ClaimBusy              a lock or a step did not end before the call's deadline; ask again
         RecordUnreadable       this claim's record is set aside as corrupt
+        StateUnwritable        a file of this node's own (record, lock, CDI file) cannot be written or deleted
       NvmlError                NVML refused a call; carries NVML's own code and the call's name
       ApiError                 the API server refused a request, or could not be reached
         NotFound  Conflict  Forbidden  Invalid  Gone  TooManyRequests  ApiUnreachable
@@ -70,6 +71,10 @@ class ClaimBusy(ClaimError):
 
 class RecordUnreadable(ClaimError):
     """The claim's record on disk is corrupt and set aside; its devices stay blocked until it is rebuilt."""
+
+
+class StateUnwritable(ClaimError):
+    """A record, a lock or a CDI file cannot be written, read or deleted: a full or read-only disk, or permissions; retryable."""
 
 
 class ConfigInvalid(ClaimError):
