@@ -1,0 +1,50 @@
+"""What must stay the same for remembered hardware facts to hold."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from driver.errors import DeviceNotReady
+from driver.host.roots import Roots
+
+_BOOT_ID = re.compile(r"[0-9A-Za-z-]{1,64}", re.ASCII)
+_MOST_BYTES = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """One life of the node's driver. Another epoch voids minors, capability numbers, MIG instances and library paths (R24)."""
+
+    boot_id: str
+    driver_version: str
+    load_marker: str
+    """Changes when the kernel module is loaded again without a reboot."""
+
+
+def read_epoch(roots: Roots, driver_version: str) -> Epoch:
+    """The epoch that the node is in now.
+
+    Raises:
+        DeviceNotReady: the boot id cannot be read, so a reboot could not be told from none.
+    """
+    path = roots.proc / "sys/kernel/random/boot_id"
+    try:
+        with path.open("rb") as file:
+            boot_id = file.read(_MOST_BYTES).decode("ascii").strip()
+    except (OSError, UnicodeDecodeError) as err:
+        raise DeviceNotReady(f"reading the boot id from {path}: {err}; is the proc root {roots.proc} right?") from err
+    if _BOOT_ID.fullmatch(boot_id) is None:
+        raise DeviceNotReady(f"{path} holds no boot id but {boot_id!r}; is the proc root {roots.proc} right?")
+    return Epoch(boot_id=boot_id, driver_version=driver_version, load_marker=_read_load_marker(roots, driver_version))
+
+
+def _read_load_marker(roots: Roots, driver_version: str) -> str:
+    """The module's inode in sysfs, which is new at each load; the driver's version where there is no module.
+
+    Not its ctime: sysfs makes that up anew whenever the kernel has dropped the inode from memory (seen on Linux 6.18).
+    """
+    try:
+        return f"inode-{(roots.sys / 'module/nvidia').stat().st_ino}"
+    except OSError:
+        return driver_version
