@@ -1,0 +1,92 @@
+"""Driver files found before they are needed, and found again when the driver root has changed under us.
+
+A search reads some hundred files; a check reads the identity of about twenty folders. A remembered answer that outlives its
+folders is how prepares fail until a restart after the driver was replaced (B48).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from driver.host.driver_files import DriverFiles, SearchFolders, find_driver_files
+from driver.host.inside import resolve_inside
+from driver.host.roots import Roots
+
+_SETTLED_NS = 2_000_000_000
+"""A folder changed less than this ago may change again within the same tick of its file system's clock, unseen."""
+
+_Identity = tuple[tuple[int, int, int] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    files: DriverFiles
+    folders: tuple[PurePosixPath, ...]
+    identity: _Identity
+
+
+class DriverFileCache:
+    """``find_driver_files`` with a memory of one answer. Safe to call from several threads."""
+
+    def __init__(self, roots: Roots, folders: SearchFolders | None = None, *, now_ns: Callable[[], int] = time.time_ns) -> None:
+        self._roots = roots
+        self._search = folders or SearchFolders()
+        self._now_ns = now_ns
+        self._remembered: _Remembered | None = None
+
+    def find(self, driver_version: str) -> DriverFiles:
+        """The files as they are now.
+
+        Raises:
+            DeviceNotReady: as ``find_driver_files``; a failure is not remembered.
+        """
+        known = self._remembered
+        if (
+            known is not None
+            and known.files.driver_version == driver_version
+            and self._identify(known.folders) == known.identity
+        ):
+            return known.files
+        self._remembered = None
+        folders = self._folders_that_decide()
+        identity = self._identify(folders)
+        files = find_driver_files(self._roots, driver_version, self._search)
+        if self._is_settled(identity):
+            self._remembered = _Remembered(files, folders, identity)
+        return files
+
+    def _folders_that_decide(self) -> tuple[PurePosixPath, ...]:
+        """The search folders, what their links lead to, and all folders above: whatever is put in, taken out or turned round
+        there changes one of them.
+        """
+        decide = {PurePosixPath()}
+        for folder in (*self._search.libraries, *self._search.binaries):
+            decide |= _with_parents((PurePosixPath(folder),))
+            try:
+                decide |= _with_parents((resolve_inside(self._roots.driver, folder),))
+            except OSError:
+                continue
+        return tuple(sorted(decide))
+
+    def _identify(self, folders: Iterable[PurePosixPath]) -> _Identity:
+        """Device, inode and mtime of each folder itself (a link is not followed); None where there is none."""
+        return tuple(self._identity(folder) for folder in folders)
+
+    def _identity(self, folder: PurePosixPath) -> tuple[int, int, int] | None:
+        path = self._roots.driver / folder
+        try:
+            found = path.stat() if folder == PurePosixPath() else path.lstat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino, found.st_mtime_ns
+
+    def _is_settled(self, identity: _Identity) -> bool:
+        newest = max((entry[2] for entry in identity if entry is not None), default=0)
+        return newest + _SETTLED_NS < self._now_ns()
+
+
+def _with_parents(paths: Iterable[PurePosixPath]) -> set[PurePosixPath]:
+    return {above for path in paths for above in (path, *path.parents)}
