@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from driver.cli.parser import Commands, Parser
-from driver.errors import DriverError, Fatal
+from driver.config.load import encode_settings, load
+from driver.errors import DriverError, Fatal, NvmlError
 
 COMMANDS = ("kubelet_plugin", "inspect", "record", "demo")
 """Modules of this package, in the order of ``--help``."""
@@ -55,6 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the answer is the exit code."""
     args = parse(sys.argv[1:] if argv is None else argv)
     try:
+        if getattr(args, "print_settings", False):
+            print(encode_settings(load(args, os.environ)), end="")
+            return 0
         code = int(args.run(args))
         sys.stdout.flush()
     except DriverError as err:
@@ -106,7 +110,8 @@ class _Version(argparse.Action):
 def _end(err: DriverError, *, is_debug: bool) -> int:
     if is_debug:
         traceback.print_exception(err)
-    print(f"gpu-dra: error: {err}", file=sys.stderr)
+    hint = "; is the NVIDIA driver loaded? A mock needs none: --nvml mock:dgx-h100" if isinstance(err, NvmlError) else ""
+    print(f"gpu-dra: error: {err}{hint}", file=sys.stderr)
     return err.exit_code if isinstance(err, Fatal) else EXIT_FAILURE
 
 
