@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hack.checks.gen_proto import REPOSITORY, describe_drift, find_protos, main
+from hack.checks.gen_proto import describe_drift, find_protos, main
+from hack.checks.tree import REPOSITORY
 
 
 @pytest.fixture
