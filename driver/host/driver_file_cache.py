@@ -38,7 +38,7 @@ class DriverFileCache:
         self._remembered: _Remembered | None = None
 
     def find(self, driver_version: str) -> DriverFiles:
-        """The files as they are now.
+        """The files as they are now. Looking first and at the folders after is safe: what changed meanwhile is not settled.
 
         Raises:
             DeviceNotReady: as ``find_driver_files``; a failure is not remembered.
@@ -51,24 +51,27 @@ class DriverFileCache:
         ):
             return known.files
         self._remembered = None
-        folders = self._folders_that_decide()
-        identity = self._identify(folders)
         files = find_driver_files(self._roots, driver_version, self._search)
+        folders = self._folders_that_decide(files)
+        identity = self._identify(folders)
         if self._is_settled(identity):
             self._remembered = _Remembered(files, folders, identity)
         return files
 
-    def _folders_that_decide(self) -> tuple[PurePosixPath, ...]:
-        """The search folders, what their links lead to, and all folders above: whatever is put in, taken out or turned round
-        there changes one of them.
+    def _folders_that_decide(self, files: DriverFiles) -> tuple[PurePosixPath, ...]:
+        """The search folders, what their links lead to, the folders of what was found, and all above them.
+
+        Whatever is put in, taken out or turned round changes one of these.
         """
         decide = {PurePosixPath()}
         for folder in (*self._search.libraries, *self._search.binaries):
-            decide |= _with_parents((PurePosixPath(folder),))
+            decide |= _with_parents(PurePosixPath(folder))
             try:
-                decide |= _with_parents((resolve_inside(self._roots.driver, folder),))
+                decide |= _with_parents(resolve_inside(self._roots.driver, folder))
             except OSError:
                 continue
+        for file in (*files.libraries, *files.binaries):
+            decide |= _with_parents(PurePosixPath(file.host_path).relative_to(self._roots.driver_on_host).parent)
         return tuple(sorted(decide))
 
     def _identify(self, folders: Iterable[PurePosixPath]) -> _Identity:
@@ -88,5 +91,5 @@ class DriverFileCache:
         return newest + _SETTLED_NS < self._now_ns()
 
 
-def _with_parents(paths: Iterable[PurePosixPath]) -> set[PurePosixPath]:
-    return {above for path in paths for above in (path, *path.parents)}
+def _with_parents(path: PurePosixPath) -> set[PurePosixPath]:
+    return {path, *path.parents}
