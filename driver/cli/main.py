@@ -54,12 +54,13 @@ Next: docs/cli.md, docs/mock-machines.md, README.md."""
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the answer is the exit code."""
-    args = parse(sys.argv[1:] if argv is None else argv)
+    return run(parse(sys.argv[1:] if argv is None else argv))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command that was parsed, and turn how it ends into an exit code."""
     try:
-        if getattr(args, "print_settings", False):
-            print(encode_settings(load(args, os.environ)), end="")
-            return 0
-        code = int(args.run(args))
+        code = _print_settings(args) if getattr(args, "print_settings", False) else int(args.run(args))
         sys.stdout.flush()
     except DriverError as err:
         return _end(err, is_debug=args.debug)
@@ -105,6 +106,11 @@ class _Version(argparse.Action):
 
         print(f"gpu-dra {metadata.version('gpu-dra')}")
         parser.exit(0)
+
+
+def _print_settings(args: argparse.Namespace) -> int:
+    print(encode_settings(load(args, os.environ)), end="")
+    return 0
 
 
 def _end(err: DriverError, *, is_debug: bool) -> int:

@@ -42,7 +42,7 @@ def build_node_tables(view: NodeView, width: int) -> RenderableType:
     if len(view.gpus) > 1:
         parts += [Text(), _title("Links"), *_matrix(view, width), *_legend(view.links)]
     if view.gpus:
-        parts += [Text(), _title("Sets"), _set_table(view)]
+        parts += [Text(), _title("Sets"), *_set_lines(view)]
     parts += [each for board in view.boards if board.mig_profiles for each in (Text(), *_mig_table(board))]
     parts += _warnings(view)
     return Group(*parts)
@@ -140,20 +140,20 @@ def _legend(links: Iterable[LinkView]) -> list[Text]:
     return lines
 
 
-def _set_table(view: NodeView) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, sets in (("nvlinkIsland", view.islands), ("nvlinkQuad", view.quads), ("nvlinkPair", view.pairs)):
-        table.add_row(f"  {name}", "  ".join(_braced(members) for members in sets) or "none of more than one GPU")
-    table.add_row("  PCIe root", _grouped(view.gpus, lambda gpu: gpu.pcie_root))
-    table.add_row("  NUMA node", _grouped(view.gpus, lambda gpu: gpu.numa_node))
+def _set_lines(view: NodeView) -> list[Text]:
+    """What a claim can ask for, each set by its members."""
+    said = [
+        (name, "  ".join(_braced(members) for members in sets) or "none of more than one GPU")
+        for name, sets in (("nvlinkIsland", view.islands), ("nvlinkQuad", view.quads), ("nvlinkPair", view.pairs))
+    ]
+    said.append(("PCIe root", _grouped(view.gpus, lambda gpu: gpu.pcie_root)))
+    said.append(("NUMA node", _grouped(view.gpus, lambda gpu: gpu.numa_node)))
     fabrics = {gpu.fabric for gpu in view.gpus if gpu.fabric is not None}
     for fabric in sorted(fabrics, key=lambda each: (each.cluster_uuid, each.clique_id)):
         members = [gpu.gpu for gpu in view.gpus if gpu.fabric == fabric]
         state = "" if fabric.complete else " (not complete)"
-        table.add_row("  fabric", f"{fabric.cluster_uuid}.{fabric.clique_id}{state} {_braced(members)}")
-    return table
+        said.append(("fabric", f"{fabric.cluster_uuid}.{fabric.clique_id}{state} {_braced(members)}"))
+    return [Text(f"  {name:<12}  {text}") for name, text in said]
 
 
 def _grouped(gpus: Iterable[GpuView], fact: Callable[[GpuView], object]) -> str:

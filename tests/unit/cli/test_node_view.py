@@ -1,0 +1,156 @@
+"""What ``gpu-dra inspect -o json`` says of a node."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import msgspec
+
+from driver.cli.node_view import MigProfile, MigTable, NodeView, build_node_view, link_text
+from driver.names import GpuUUID
+from driver.nvml.library import GpuInstanceProfileInfo, Placement
+from driver.nvml.readings import FabricReading, GpuFailure, MachineReading, NvLinkReading, PciAddress, PcieLevel, RemoteType
+from driver.topology.build import build_topology
+from tests.unit.topology import machines
+
+
+def _view(reading: MachineReading, tables: tuple[MigTable, ...] | None = None) -> NodeView:
+    topology = build_topology(reading)
+    return build_node_view("node-a", reading, topology, tables or ((),) * len(topology.gpus), ())
+
+
+def _json(view: NodeView) -> dict[str, Any]:
+    return msgspec.json.decode(msgspec.json.encode(view), type=dict[str, Any])
+
+
+def _profile(number: int, starts: tuple[int, ...], size: int) -> MigProfile:
+    info = GpuInstanceProfileInfo(
+        id=number,
+        slice_count=1,
+        instance_count=len(starts),
+        multiprocessor_count=14,
+        copy_engine_count=1,
+        decoder_count=0,
+        encoder_count=0,
+        jpeg_count=0,
+        ofa_count=0,
+        memory_size_mib=9856,
+    )
+    return MigProfile(info=info, placements=tuple(Placement(start=start, size=size) for start in starts))
+
+
+def test_every_field_of_a_gpu_is_there_also_what_is_not_known() -> None:
+    """A program may read ``gpu.numaNode`` without asking first whether it is there."""
+    view = _json(_view(machines.machine([machines.gpu(0)])))
+    assert view == {
+        "format": "gpu-dra.io/inspect/v1",
+        "node": "node-a",
+        "driverVersion": "580.159.04",
+        "cudaDriverVersion": "13.0",
+        "gpus": [
+            {
+                "gpu": 0,
+                "index": 0,
+                "device": "gpu-0000-10-00-0",
+                "uuid": "GPU-00000000-0000-0000-0000-000000000000",
+                "pciAddress": "0000:10:00.0",
+                "minor": 0,
+                "productName": "NVIDIA H100 80GB HBM3",
+                "architecture": None,
+                "cudaComputeCapability": None,
+                "memoryBytes": None,
+                "numaNode": None,
+                "pcieRoot": None,
+                "migEnabled": False,
+                "nvlinks": 0,
+                "island": 0,
+                "quad": 0,
+                "pair": 0,
+                "component": 0,
+                "fabric": None,
+            }
+        ],
+        "links": [],
+        "islands": [[0]],
+        "quads": [],
+        "pairs": [],
+        "boards": [{"productName": "NVIDIA H100 80GB HBM3", "gpus": [0], "migProfiles": []}],
+        "failures": [],
+        "notes": [],
+    }
+
+
+def test_sets_and_links_are_those_of_the_topology() -> None:
+    view = _view(machines.dgx_1v())
+    assert (view.islands, view.quads, view.pairs) == (
+        ((0, 1, 2, 3), (4, 5, 6, 7)),
+        ((0, 1, 2, 3), (4, 5, 6, 7)),
+        ((0, 3), (1, 2), (4, 7), (5, 6)),
+    )
+    assert len(view.links) == 28
+    by_pair = {link.gpus: link_text(link) for link in view.links}
+    assert (by_pair[0, 1], by_pair[0, 3], by_pair[0, 5]) == ("NV1", "NV2", "SYS")
+
+
+def test_a_pair_without_nvlink_is_named_by_its_pcie_level() -> None:
+    view = _view(machines.pcie_only())
+    assert {link.gpus: link_text(link) for link in view.links}[0, 1] == "PIX"
+    assert view.islands == ((0,), (1,), (2,), (3,))
+    assert (view.quads, view.pairs) == ((), ())
+
+
+def test_a_pair_that_nvml_did_not_answer_is_unknown() -> None:
+    assert [link.pcie for link in _view(machines.machine([machines.gpu(0), machines.gpu(1)])).links] == ["UNKNOWN"]
+
+
+def test_links_that_differ_from_end_to_end_are_marked() -> None:
+    one_sided = NvLinkReading(link=0, is_active=True, remote_type=RemoteType.GPU, remote_pci=machines.pci(1))
+    view = _view(
+        machines.machine(
+            [machines.gpu(0, nvlinks=(one_sided,)), machines.gpu(1)],
+            {(machines.pci(0), machines.pci(1)): PcieLevel.PIX},
+        )
+    )
+    assert [(link.gpus, link.nvlinks, link.asymmetric) for link in view.links] == [((0, 1), 0, True)]
+
+
+def test_gpus_of_one_product_with_other_mig_tables_are_boards_of_their_own() -> None:
+    table, other = (_profile(19, (0, 1), 1),), (_profile(0, (0,), 8),)
+    view = _view(machines.machine(machines.gpu(i) for i in range(3)), (table, other, table))
+    assert [(board.gpus, [profile.id for profile in board.mig_profiles]) for board in view.boards] == [
+        ((0, 2), [19]),
+        ((1,), [0]),
+    ]
+
+
+def test_a_mig_profile_says_where_it_may_lie() -> None:
+    [board] = _json(_view(machines.machine([machines.gpu(0)]), ((_profile(15, (2, 0), 2),),)))["boards"]
+    assert board["migProfiles"] == [
+        {
+            "id": 15,
+            "computeSlices": 1,
+            "memoryMib": 9856,
+            "maxInstances": 2,
+            "placements": [{"start": 0, "size": 2}, {"start": 2, "size": 2}],
+        }
+    ]
+
+
+def test_a_fabric_is_shown_with_its_state() -> None:
+    fabric = FabricReading(cluster_uuid="9c6f5af3-53bf-49b5-a436-b66766c413c3", clique_id=4026, is_complete=False)
+    [gpu] = _json(_view(machines.machine([machines.gpu(0, fabric=fabric)])))["gpus"]
+    assert gpu["fabric"] == {"clusterUuid": "9c6f5af3-53bf-49b5-a436-b66766c413c3", "cliqueId": 4026, "complete": False}
+
+
+def test_a_gpu_that_is_left_out_is_named_with_its_reason() -> None:
+    failure = GpuFailure(index=3, pci=PciAddress(0, 0x4E, 0), uuid=GpuUUID("GPU-x"), reason="GPU_IS_LOST", is_lost=True)
+    view = _json(_view(dataclasses.replace(machines.machine([machines.gpu(0)]), failures=(failure,))))
+    assert view["failures"] == [
+        {"index": 3, "pciAddress": "0000:4e:00.0", "uuid": "GPU-x", "reason": "GPU_IS_LOST", "lost": True}
+    ]
+
+
+def test_a_machine_without_gpus_has_a_view() -> None:
+    view = _view(machines.machine([]))
+    assert (view.gpus, view.links, view.islands, view.boards) == ((), (), (), ())
