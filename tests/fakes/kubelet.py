@@ -25,7 +25,7 @@ import stat
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -33,31 +33,23 @@ from typing import Any, TypeAlias
 import grpc
 
 from driver.claims.model import ClaimRef, PreparedDevice
-from driver.names import CDIDeviceID, ClaimUID, DeviceName, PoolName
-from driver.pb.dra.v1 import api_pb2 as dra_v1
-from driver.pb.dra.v1 import api_pb2_grpc as dra_v1_grpc
-from driver.pb.dra.v1beta1 import api_pb2 as dra_v1beta1
-from driver.pb.dra.v1beta1 import api_pb2_grpc as dra_v1beta1_grpc
+from driver.names import ClaimUID
 from driver.pb.dra_health.v1 import api_pb2 as health_v1
-from driver.pb.dra_health.v1 import api_pb2_grpc as health_v1_grpc
-from driver.pb.dra_health.v1alpha1 import api_pb2 as health_v1alpha1
-from driver.pb.dra_health.v1alpha1 import api_pb2_grpc as health_v1alpha1_grpc
 from driver.pb.pluginregistration.v1 import api_pb2 as registration
 from driver.pb.pluginregistration.v1 import api_pb2_grpc as registration_grpc
+from tests.fakes import kubelet_wire
+from tests.fakes.kubelet_wire import CallFailed
 
 DRA_SERVICES = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
 HEALTH_SERVICES = ("v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")
-PLUGIN_TYPE = "DRAPlugin"
+
+__all__ = ["CallFailed", "FakeKubelet", "Manners", "NotRegistered", "Plugin"]
 
 HealthTable: TypeAlias = dict[tuple[str, str], tuple[str, str]]
 
 
 class NotRegistered(Exception):
     """No plugin of the driver is registered; the kubelet's own words."""
-
-
-class CallFailed(Exception):
-    """What the kubelet would write into the pod's event."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,19 +154,21 @@ class FakeKubelet:
     ) -> dict[ClaimUID, tuple[PreparedDevice, ...]]:
         """``NodePrepareResources`` for these claims in one call, with the kubelet's checks of the answer."""
         plugin = self._choose(driver)
-        v1, stub = _dra_stub(plugin)
-        request = v1.NodePrepareResourcesRequest(claims=[_wire_claim(v1, each) for each in claims])
+        v1, stub = kubelet_wire.dra_stub(plugin.channel, plugin.service)
+        request = v1.NodePrepareResourcesRequest(claims=[kubelet_wire.claim(v1, each) for each in claims])
         response = self._call("NodePrepareResources", stub.NodePrepareResources, request, timeout_s)
-        _check("NodePrepareResources", claims, response.claims)
-        return {ClaimUID(uid): tuple(_device(each) for each in entry.devices) for uid, entry in response.claims.items()}
+        kubelet_wire.check("NodePrepareResources", claims, response.claims)
+        return {
+            ClaimUID(uid): tuple(kubelet_wire.device(each) for each in entry.devices) for uid, entry in response.claims.items()
+        }
 
     def unprepare(self, driver: str, claims: Sequence[ClaimRef], *, timeout_s: float | None = None) -> None:
         """``NodeUnprepareResources`` for these claims in one call, with the kubelet's checks of the answer."""
         plugin = self._choose(driver)
-        v1, stub = _dra_stub(plugin)
-        request = v1.NodeUnprepareResourcesRequest(claims=[_wire_claim(v1, each) for each in claims])
+        v1, stub = kubelet_wire.dra_stub(plugin.channel, plugin.service)
+        request = v1.NodeUnprepareResourcesRequest(claims=[kubelet_wire.claim(v1, each) for each in claims])
         response = self._call("NodeUnprepareResources", stub.NodeUnprepareResources, request, timeout_s)
-        _check("NodeUnprepareResources", claims, response.claims)
+        kubelet_wire.check("NodeUnprepareResources", claims, response.claims)
 
     def health(self, driver: str) -> HealthTable:
         """What the newest instance's stream has said so far: ``{(pool, device): ("HEALTHY", message)}``."""
@@ -220,7 +214,8 @@ class FakeKubelet:
             try:
                 stop.wait(self.manners.slow_s)
                 info = stub.GetInfo(registration.InfoRequest(), timeout=1)
-                fault = self._find_fault(info)
+                taken = [each.endpoint for each in self.plugins(info.name)]
+                fault = self.manners.refuse_with or kubelet_wire.find_fault(info, self.manners.dra_services, taken)
                 if fault is None:
                     self._add(info, socket_path)
                 self.notified.append((info.name, fault is None, fault or ""))
@@ -233,23 +228,6 @@ class FakeKubelet:
         with self._changed:
             self._changed.notify_all()
         return fault is None
-
-    def _find_fault(self, info: registration.PluginInfo) -> str | None:
-        if self.manners.refuse_with is not None:
-            return self.manners.refuse_with
-        if info.type != PLUGIN_TYPE:
-            return f"RegisterPlugin error -- no handler registered for plugin type: {info.type}"
-        if not [each for each in info.supported_versions if each in self.manners.dra_services]:
-            return (
-                f"RegisterPlugin error -- plugin validation failed with err: none of services supported by the plugin "
-                f"({list(info.supported_versions)}) are supported by the kubelet ({list(self.manners.dra_services)})"
-            )
-        if [each for each in self.plugins(info.name) if each.endpoint == info.endpoint]:
-            return (
-                f"RegisterPlugin error -- plugin registration failed with err: endpoint {info.endpoint} "
-                f"already registered for DRA driver plugin {info.name}"
-            )
-        return None
 
     def _add(self, info: registration.PluginInfo, socket_path: Path) -> None:
         channel = grpc.insecure_channel(f"unix:{info.endpoint or socket_path}")
@@ -295,7 +273,7 @@ class FakeKubelet:
     def _read_health(self, plugin: Plugin) -> None:
         while not plugin.is_gone.is_set():
             with contextlib.suppress(grpc.RpcError, ValueError):
-                stream = _watch_health(plugin)
+                stream = kubelet_wire.watch_health(plugin.channel, plugin.health_service)
                 with self._changed:
                     plugin.stream = stream
                 if plugin.is_gone.is_set():
@@ -325,44 +303,3 @@ def _find_sockets(folder: Path) -> dict[Path, tuple[int, int]]:
                 if stat.S_ISSOCK(facts.st_mode) and not entry.name.startswith("."):
                     found[Path(entry.path)] = (facts.st_ino, facts.st_ctime_ns)
     return found
-
-
-def _dra_stub(plugin: Plugin) -> tuple[Any, Any]:
-    if plugin.service == "v1.DRAPlugin":
-        return dra_v1, dra_v1_grpc.DRAPluginStub(plugin.channel)
-    return dra_v1beta1, dra_v1beta1_grpc.DRAPluginStub(plugin.channel)
-
-
-def _watch_health(plugin: Plugin) -> Any:
-    if plugin.health_service == "v1.DRAResourceHealth":
-        v1_stub = health_v1_grpc.DRAResourceHealthStub(plugin.channel)
-        return v1_stub.NodeWatchResources(health_v1.NodeWatchResourcesRequest(), wait_for_ready=True)
-    v1alpha1_stub = health_v1alpha1_grpc.DRAResourceHealthStub(plugin.channel)
-    return v1alpha1_stub.NodeWatchResources(health_v1alpha1.NodeWatchResourcesRequest(), wait_for_ready=True)
-
-
-def _wire_claim(version: Any, claim: ClaimRef) -> Any:
-    return version.Claim(namespace=claim.namespace, name=claim.name, uid=claim.uid)
-
-
-def _device(wire: Any) -> PreparedDevice:
-    return PreparedDevice(
-        requests=tuple(wire.request_names),
-        pool=PoolName(wire.pool_name),
-        device=DeviceName(wire.device_name),
-        cdi_device_ids=tuple(CDIDeviceID(each) for each in wire.cdi_device_ids),
-        share_id=wire.share_id if hasattr(wire, "share_id") and wire.HasField("share_id") else None,
-    )
-
-
-def _check(call: str, asked: Sequence[ClaimRef], answered: Mapping[str, Any]) -> None:
-    by_uid = {claim.uid: claim for claim in asked}
-    for uid, entry in answered.items():
-        claim = by_uid.get(ClaimUID(uid))
-        if claim is None:
-            raise CallFailed(f"{call} returned result for unknown claim UID {uid}")
-        if entry.error:
-            raise CallFailed(f"{call} failed for ResourceClaim {claim.name}: {entry.error}")
-    skipped = len(asked) - len(answered)
-    if skipped:
-        raise CallFailed(f"{call} skipped {skipped} ResourceClaims")
