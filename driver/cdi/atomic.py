@@ -1,0 +1,84 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import time
+from pathlib import Path
+
+_SUFFIX = ".tmp"
+_LEFTOVER_AGE_S = 60.0
+"""Older temporary files belong to a process that died between two system calls; both take milliseconds."""
+
+
+def write_atomically(path: Path, data: bytes, *, mode: int, sync_folder: bool) -> None:
+    """Put ``data`` at ``path``: a reader sees the old file or the new one, never a part (B51).
+
+    The temporary file is hidden and ends in ``.tmp``, which readers of CDI folders pass over. ``sync_folder`` also makes the
+    name itself survive a loss of power.
+
+    Raises:
+        OSError
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_SUFFIX}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            os.fchmod(descriptor, mode)
+            _write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    if sync_folder:
+        sync(path.parent)
+
+
+def sync(folder: Path) -> None:
+    """Make the folder's names survive a loss of power."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def delete_leftovers(folder: Path, prefix: str, *, now_s: float | None = None) -> int:
+    """Delete temporary files that a killed process left for files whose name begins with ``prefix``; how many.
+
+    Young ones stay: they may be another instance's work.
+    """
+    deleted = 0
+    limit = (time.time() if now_s is None else now_s) - _LEFTOVER_AGE_S
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not (entry.name.startswith(f".{prefix}") and entry.name.endswith(_SUFFIX)):
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                if entry.stat(follow_symlinks=False).st_mtime < limit:
+                    Path(entry.path).unlink()
+                    deleted += 1
+    return deleted
+
+
+def read_bounded(path: Path, max_bytes: int) -> bytes:
+    """The file's bytes, at most ``max_bytes`` and one; the caller refuses what is longer.
+
+    Raises:
+        OSError
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(max_bytes + 1)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,96 @@
+"""Claims whose object is gone from the API server are released, slowly.
+
+The kubelet does this itself; what is left are claims that it forgot (B04, B05). Releasing too early would give a GPU away under
+a running container, so three things must agree: the object is gone in two passes ten minutes apart, the kubelet's own state
+file does not know the uid, and both could really be asked (R10).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from driver import log
+from driver.cdi import atomic
+from driver.claims.effects import ClaimReader
+from driver.claims.model import ClaimRef, Deadline
+from driver.claims.store import Stored
+from driver.claims.work import ClaimWork
+from driver.errors import ApiError, ClaimError, ClaimNotFound
+from driver.names import ClaimUID
+
+_LOG = log.logger(__name__)
+
+GONE_FOR_S = 600.0
+KUBELET_STATE_MAX_BYTES = 64 * 1024 * 1024
+_LOCK_S = 5.0
+
+
+@dataclass(slots=True)
+class Cleanup:
+    """Call ``run_pass`` every few minutes. ``kubelet_state`` is ``<kubelet root>/dra_manager_state``."""
+
+    work: ClaimWork
+    reader: ClaimReader
+    kubelet_state: Path
+    now_s: Callable[[], float] = time.monotonic
+    _gone_since: dict[ClaimUID, float] = field(default_factory=dict)
+
+    def run_pass(self) -> tuple[ClaimUID, ...]:
+        """Look at every record once; the claims that were released.
+
+        Raises:
+            StateUnwritable: the records cannot be read.
+        """
+        self.work.ended.forget_old()
+        refs = self._list_refs()
+        gone = [ref for ref in refs if self._is_gone(ref)]
+        now_s = self.now_s()
+        self._gone_since = {ref.uid: self._gone_since.get(ref.uid, now_s) for ref in gone}
+        due = [ref for ref in gone if now_s - self._gone_since[ref.uid] >= GONE_FOR_S]
+        return tuple(ref.uid for ref in due if not self._kubelet_knows(ref) and self._release(ref))
+
+    def _list_refs(self) -> list[ClaimRef]:
+        """The claims with a record; of a corrupt one, as its CDI file has it."""
+        refs = []
+        for uid, found in self.work.index.read_all().items():
+            record = found.record if isinstance(found, Stored) else self.work.carrier.read_granted(uid)
+            if record is None:
+                log.event(_LOG, log.WARNING, "a corrupt record cannot be looked up in the API server", claim_uid=uid)
+                continue
+            refs.append(record.ref())
+        return refs
+
+    def _is_gone(self, ref: ClaimRef) -> bool:
+        """True when the API server says that no claim has this name and uid; False when it cannot be asked."""
+        try:
+            return self.reader.read_claim(ref).metadata.uid != ref.uid
+        except ClaimNotFound:
+            return True
+        except (ApiError, ClaimError) as err:
+            log.event(_LOG, log.WARNING, "claims are kept: the API server cannot be asked", claim=str(ref), error=err)
+            return False
+
+    def _kubelet_knows(self, ref: ClaimRef) -> bool:
+        """True when the uid occurs anywhere in the kubelet's file, or when the file cannot be read. No format is assumed."""
+        try:
+            state = atomic.read_bounded(self.kubelet_state, KUBELET_STATE_MAX_BYTES)
+        except OSError as err:
+            log.event(_LOG, log.WARNING, "claims are kept: the kubelet's state is unreadable", claim=str(ref), error=err)
+            return True
+        if len(state) > KUBELET_STATE_MAX_BYTES:
+            log.event(_LOG, log.WARNING, "claims are kept: the kubelet's state is too long", claim=str(ref))
+            return True
+        return ref.uid.encode() in state
+
+    def _release(self, ref: ClaimRef) -> bool:
+        try:
+            with self.work.locks.hold_claim(ref, Deadline(_LOCK_S), "cleanup:begin") as hold:
+                self.work.unprepare_held(ref, hold)
+        except ClaimError as err:
+            log.event(_LOG, log.WARNING, "a claim that is gone could not be released now", claim=str(ref), error=err)
+            return False
+        log.event(_LOG, log.INFO, "released a claim whose object is gone", claim=str(ref))
+        return True

@@ -1,0 +1,155 @@
+"""One file lock that at most one thread of this process waits for, however many callers come and go.
+
+A file lock has no time-out. So the caller never blocks in the kernel: a daemon thread does, and the caller waits for that
+thread. A caller that gives up leaves the thread to the next caller; if none comes, the thread lets the lock go at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+_HOLDER_MAX_BYTES = 1024
+
+
+@dataclass(slots=True)
+class _Waiter:
+    """What the waiting thread and its callers share; guarded by ``FileLock._guard``."""
+
+    done: threading.Event
+    is_wanted: bool = True
+    descriptor: int | None = None
+    error: OSError | None = None
+
+
+class FileLock:
+    """An exclusive lock on ``path``, across processes. Callers in this process take turns before they come here."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._guard = threading.Lock()
+        self._waiter: _Waiter | None = None
+        self._descriptor: int | None = None
+
+    def acquire(self, timeout_s: float, holder: str) -> bool:
+        """Take the lock and write ``holder`` into it; False when ``timeout_s`` passed first.
+
+        Raises:
+            OSError
+        """
+        descriptor = self._take_at_once() if self._waiter is None else None
+        if descriptor is None:
+            descriptor = self._wait(timeout_s)
+        if descriptor is None:
+            return False
+        self._descriptor = descriptor
+        self.write_holder(holder)
+        return True
+
+    def write_holder(self, holder: str) -> None:
+        """Say who holds the lock, for whoever waits in another process."""
+        if self._descriptor is not None:
+            text = holder.encode()[:_HOLDER_MAX_BYTES]
+            os.pwrite(self._descriptor, text, 0)
+            os.ftruncate(self._descriptor, len(text))
+
+    def release(self, *, delete_file: bool) -> None:
+        """Let the lock go. ``delete_file`` for names that will not come again; others notice and take a new file."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is None:
+            return
+        if delete_file:
+            with contextlib.suppress(FileNotFoundError):
+                self._path.unlink()
+        else:
+            os.ftruncate(descriptor, 0)
+        os.close(descriptor)
+
+    def read_holder(self) -> str:
+        """Who holds the lock, as far as it said so."""
+        try:
+            with self._path.open("rb") as file:
+                return file.read(_HOLDER_MAX_BYTES).decode(errors="replace")
+        except OSError:
+            return ""
+
+    def has_waiter(self) -> bool:
+        """True while a thread waits for the lock: this object must then be kept for the next caller."""
+        with self._guard:
+            return self._waiter is not None
+
+    def _take_at_once(self) -> int | None:
+        while True:
+            descriptor = _open(self._path)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                return None
+            if _is_current(self._path, descriptor):
+                return descriptor
+            os.close(descriptor)
+
+    def _wait(self, timeout_s: float) -> int | None:
+        with self._guard:
+            waiter = self._waiter
+            if waiter is None:
+                waiter = self._waiter = _Waiter(threading.Event())
+                threading.Thread(target=self._block, args=(waiter,), name=f"flock {self._path.name}", daemon=True).start()
+            waiter.is_wanted = True
+        waiter.done.wait(timeout_s)
+        with self._guard:
+            if not waiter.done.is_set():
+                waiter.is_wanted = False
+                return None
+            self._waiter = None
+        if waiter.error is not None:
+            raise waiter.error
+        return waiter.descriptor
+
+    def _block(self, waiter: _Waiter) -> None:
+        descriptor: int | None = None
+        error: OSError | None = None
+        try:
+            descriptor = _open_and_lock(self._path)
+        except OSError as err:
+            error = err
+        with self._guard:
+            if not waiter.is_wanted:
+                self._waiter = None
+                if descriptor is not None:
+                    os.close(descriptor)
+                return
+            waiter.descriptor, waiter.error = descriptor, error
+            waiter.done.set()
+
+
+def _open_and_lock(path: Path) -> int:
+    while True:
+        descriptor = _open(path)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if _is_current(path, descriptor):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def _is_current(path: Path, descriptor: int) -> bool:
+    """False when the file was deleted, or made anew, between opening and locking it."""
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return False
+    ours = os.fstat(descriptor)
+    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)

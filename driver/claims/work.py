@@ -1,0 +1,239 @@
+"""What is done for one claim, under its lock: prepare, prepare again, unprepare."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from driver.claims import record as claim_record
+from driver.claims.carry import Carrier, to_recorded
+from driver.claims.effects import Catalog, ClaimReader, DeviceCatalog, Incident, Report
+from driver.claims.ended import EndedCounts
+from driver.claims.index import ClaimIndex
+from driver.claims.locks import Hold, LockTable
+from driver.claims.model import CallContext, ClaimRef, Deadline, PreparedDevice
+from driver.claims.plan import ClaimPlan, PlanningNode, list_exclusive_gpus, plan_claim, validate_exclusive
+from driver.claims.record import ClaimRecord, State
+from driver.claims.store import Corrupt, Stored
+from driver.errors import ClaimBusy, DeviceNotReady, RecordUnreadable
+from driver.names import ClaimUID, DeviceName, PoolName
+
+LOCK_MARGIN_S = 3.0
+"""A lock that is not had this long before the call's end is given up: the answer that says who has it must still arrive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Whose claims these are."""
+
+    driver: str
+    pool: PoolName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What this node knows of a claim. ``is_rebuilt``: from its CDI file or from memory, the record itself being corrupt."""
+
+    stored: Stored
+    is_rebuilt: bool = False
+
+    def is_completed(self) -> bool:
+        """True when the record itself says that the claim is prepared."""
+        return not self.is_rebuilt and self.stored.record.state is State.PREPARE_COMPLETED
+
+
+@dataclass(slots=True)
+class Compared:
+    """Which records were compared with the API server since the last registration (R9)."""
+
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+    _allocations: dict[ClaimUID, str] = field(default_factory=dict)
+
+    def forget_all(self) -> None:
+        """The kubelet has registered us again: it may have been away while claims changed."""
+        with self._guard:
+            self._allocations.clear()
+
+    def remember(self, uid: ClaimUID, allocation: str) -> None:
+        """The API server has this allocation for the claim."""
+        with self._guard:
+            self._allocations[uid] = allocation
+
+    def forget(self, uid: ClaimUID) -> None:
+        """The claim is unprepared."""
+        with self._guard:
+            self._allocations.pop(uid, None)
+
+    def has(self, record: ClaimRecord) -> bool:
+        """True when the record was made for the allocation that the API server was seen to have."""
+        with self._guard:
+            return self._allocations.get(ClaimUID(record.uid)) == record.allocation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimWork:
+    """Prepares and unprepares one claim at a time; calls for different claims run side by side."""
+
+    identity: Identity
+    reader: ClaimReader
+    catalog: DeviceCatalog
+    carrier: Carrier
+    index: ClaimIndex
+    locks: LockTable
+    ended: EndedCounts
+    report: Report
+    compared: Compared = field(default_factory=Compared)
+
+    def prepare(self, ref: ClaimRef, call: CallContext) -> tuple[PreparedDevice, ...]:
+        """Prepare the claim, or answer again what was answered before.
+
+        Raises:
+            ClaimError, ApiError: this claim's own answer.
+        """
+        arrival = _Arrival(ref=ref, call=call, ended=self.ended, unprepares=self.ended.read(ref.uid))
+        deadline = Deadline(call.deadline().remaining_s() - LOCK_MARGIN_S)
+        with self.locks.hold_claim(ref, deadline, "prepare:begin") as hold:
+            hold.is_last = True
+            arrival.validate()
+            found = self.find(ref)
+            hold.is_last = found is None
+            catalog = self.catalog.read()
+            if found is not None and self.compared.has(found.stored.record) and self._still_holds(found, catalog):
+                return self._answer_again(found.stored, catalog)
+            plan = plan_claim(self.reader.read_claim(ref), ref, self._planning_node(catalog))
+            if found is not None and found.stored.record.allocation == plan.allocation:
+                if self._still_holds(found, catalog):
+                    answer = self._answer_again(found.stored, catalog)
+                    self.compared.remember(ref.uid, plan.allocation)
+                    return answer
+                self._refuse_swapped(found, catalog)
+            self._undo_earlier(found, plan, hold)
+            if not plan.devices:
+                return ()
+            with self.locks.hold_gpus(list_exclusive_gpus(plan), ref, deadline, "prepare:begin"):
+                return self._prepare_afresh(plan, catalog, found, arrival, hold)
+
+    def unprepare(self, ref: ClaimRef, deadline: Deadline) -> None:
+        """Release the claim from its record alone; the API server and NVML are not asked (B17).
+
+        Raises:
+            ClaimError: the claim keeps its devices; the kubelet asks again.
+        """
+        self.ended.add(ref.uid)
+        with self.locks.hold_claim(ref, Deadline(deadline.remaining_s() - LOCK_MARGIN_S), "unprepare:begin") as hold:
+            self.unprepare_held(ref, hold)
+
+    def unprepare_held(self, ref: ClaimRef, hold: Hold) -> None:
+        """``unprepare`` for whoever holds the claim's lock."""
+        found = self.find(ref, must_be_known=True)
+        self.compared.forget(ref.uid)
+        if found is not None:
+            self.carrier.unprepare(found.stored, say=hold.say)
+        else:
+            self.carrier.clear(ref)
+        hold.is_last = True
+
+    def find(self, ref: ClaimRef, *, must_be_known: bool = False) -> Found | None:
+        """What is known of the claim. A corrupt record is set aside, said, and rebuilt as far as its CDI file goes (R12).
+
+        Raises:
+            RecordUnreadable: with ``must_be_known``, when nothing says what the corrupt record held.
+            StateUnwritable: the disk refuses.
+        """
+        read = self.carrier.records.read(ref.uid)
+        if isinstance(read, Stored):
+            return Found(stored=read)
+        if isinstance(read, Corrupt):
+            read = self.set_aside(read)
+        record = self.carrier.read_granted(ref.uid) or (self.index.recall(ref.uid) if read is not None else None)
+        if record is not None:
+            return Found(stored=Stored(record=record, body={}), is_rebuilt=True)
+        if read is not None and must_be_known:
+            raise RecordUnreadable(f"{ref}: {_describe_corrupt(read)}")
+        return None
+
+    def set_aside(self, corrupt: Corrupt) -> Corrupt:
+        """Rename a corrupt record and say so, once."""
+        aside = self.carrier.records.set_aside(corrupt)
+        if aside.path != corrupt.path:
+            self.report(Incident(reason="ClaimRecordCorrupt", message=_describe_corrupt(aside)))
+        return aside
+
+    def _planning_node(self, catalog: Catalog) -> PlanningNode:
+        return PlanningNode(driver=self.identity.driver, pool=self.identity.pool, devices=catalog.devices)
+
+    def _still_holds(self, found: Found, catalog: Catalog) -> bool:
+        """True when the record's facts are those of this epoch and of the same cards (R24)."""
+        record = found.stored.record
+        return (
+            found.is_completed()
+            and claim_record.is_same_epoch(record.epoch, to_recorded(catalog))
+            and not claim_record.find_swapped(record, catalog.devices)
+        )
+
+    def _answer_again(self, stored: Stored, catalog: Catalog) -> tuple[PreparedDevice, ...]:
+        self.carrier.restore(stored, catalog)
+        return claim_record.build_answer(stored.record)
+
+    def _refuse_swapped(self, found: Found, catalog: Catalog) -> None:
+        """Another card under the same name is not what was allocated: selectors were matched against the first (R24)."""
+        record = found.stored.record
+        for device in claim_record.find_swapped(record, catalog.devices) if found.is_completed() else ():
+            message = (
+                f"{record.ref()}: device {device.device} was {device.uuid} when the claim was prepared, and is "
+                f"{catalog.devices[DeviceName(device.device)].reading.uuid} now: the card was replaced; delete the pod, "
+                "so that its claim is allocated anew"
+            )
+            self.report(Incident(reason="GpuReplaced", message=message, ref=record.ref()))
+            raise DeviceNotReady(message)
+
+    def _undo_earlier(self, found: Found | None, plan: ClaimPlan, hold: Hold) -> None:
+        """Another allocation, or something half done, ends before anything new begins (R9, B04)."""
+        if found is None:
+            return
+        record = found.stored.record
+        if record.state is not State.PREPARE_COMPLETED or record.allocation != plan.allocation:
+            self.compared.forget(plan.ref.uid)
+            self.carrier.unprepare(found.stored, say=hold.say)
+            hold.is_last = True
+
+    def _prepare_afresh(
+        self, plan: ClaimPlan, catalog: Catalog, found: Found | None, arrival: _Arrival, hold: Hold
+    ) -> tuple[PreparedDevice, ...]:
+        validate_exclusive(plan, self.index.read_holders(but=plan.ref.uid).of(tuple(device.device for device in plan.devices)))
+        arrival.validate()
+        hold.is_last = False
+        onto = found.stored.body if found is not None else None
+        record = self.carrier.prepare(plan, catalog, onto=onto, say=hold.say)
+        if arrival.is_over():
+            self.carrier.unprepare(Stored(record=record, body=onto or {}), say=hold.say)
+            hold.is_last = True
+            arrival.validate()
+        self.compared.remember(plan.ref.uid, plan.allocation)
+        return claim_record.build_answer(record)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Arrival:
+    """A call for a claim, as it came in: what it must still be when it takes effect (R8)."""
+
+    ref: ClaimRef
+    call: CallContext
+    ended: EndedCounts
+    unprepares: int
+
+    def is_over(self) -> bool:
+        """True when nobody listens any more, or an unprepare has begun since."""
+        return not self.call.is_active() or self.call.deadline().is_past() or self.ended.read(self.ref.uid) > self.unprepares
+
+    def validate(self) -> None:
+        """Raises ``ClaimBusy`` when the call must not take effect."""
+        if self.is_over():
+            raise ClaimBusy(f"{self.ref}: the call is over, or an unprepare began since; nothing was left prepared by it")
+
+
+def _describe_corrupt(corrupt: Corrupt) -> str:
+    return (
+        f"the record of claim {corrupt.uid} cannot be read ({corrupt.why}) and is kept as {corrupt.path}; its devices stay "
+        "blocked. Preparing the claim again mends it; if no container uses the claim any more, delete the file"
+    )
