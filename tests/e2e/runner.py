@@ -1,0 +1,134 @@
+"""Runs scenarios one after the other, each on a clean node, and prints one line a scenario."""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hack.devcluster import cluster
+from hack.devcluster.layout import Layout
+from tests.e2e import identity, manifests
+from tests.e2e.kube import KubeApi
+from tests.e2e.objects import NAMESPACE
+from tests.e2e.plugin import PluginFolders
+from tests.e2e.stage import Stage
+
+_TAIL_LINES = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One thing that must be seen working. ``run`` returns what was seen, in a few words."""
+
+    name: str
+    run: Callable[[Stage], str]
+    needs_minor: int = 34
+    """The first Kubernetes 1.x that can do it."""
+
+
+class Suite:
+    """The scenarios of a file, in the order they are written."""
+
+    def __init__(self) -> None:
+        self.scenarios: list[Scenario] = []
+
+    def add(self, name: str, *, needs_minor: int = 34) -> Callable[[Callable[[Stage], str]], Callable[[Stage], str]]:
+        """Make the decorated function the scenario ``name``."""
+
+        def register(run: Callable[[Stage], str]) -> Callable[[Stage], str]:
+            self.scenarios.append(Scenario(name=name, run=run, needs_minor=needs_minor))
+            return run
+
+        return register
+
+
+def run_scenarios(stage: Stage, scenarios: Sequence[Scenario], dumps: Path) -> int:
+    """Run all, print a line each and the sum; how many failed."""
+    failed = 0
+    width = max(len(scenario.name) for scenario in scenarios)
+    minor = int(stage.layout.kube_version.split(".")[1])
+    able = [scenario for scenario in scenarios if scenario.needs_minor <= minor]
+    for scenario in able:
+        began = time.monotonic()
+        is_ok, seen = _run_one(stage, scenario, dumps)
+        failed += not is_ok
+        _print(f"{scenario.name:{width}}  {'ok  ' if is_ok else 'FAIL'}  {time.monotonic() - began:6.1f} s  {seen}")
+    for scenario in scenarios:
+        if scenario not in able:
+            _print(f"{scenario.name:{width}}  n/a              needs Kubernetes 1.{scenario.needs_minor}")
+    _print(f"{len(able) - failed} passed, {failed} failed")
+    return failed
+
+
+def _run_one(stage: Stage, scenario: Scenario, dumps: Path) -> tuple[bool, str]:
+    error: Exception | None = None
+    seen = ""
+    try:
+        seen = scenario.run(stage)
+    except Exception as err:  # noqa: BLE001 one scenario's failure must not hide the others'
+        error = err
+        dump_state(stage, scenario.name, traceback.format_exc(), dumps)
+    try:
+        stage.clear()
+    except Exception as err:  # noqa: BLE001 as above
+        if error is None:
+            dump_state(stage, scenario.name, traceback.format_exc(), dumps)
+        error = error or err
+    return (True, seen) if error is None else (False, f"{type(error).__name__}: {error}"[:600])
+
+
+def dump_state(stage: Stage, name: str, trace: str, dumps: Path) -> None:
+    """Write what helps to understand a failure into a folder of its own, and the ends of the logs to stderr."""
+    folder = dumps / name.replace(" ", "-").replace("/", "-")
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {"trace.txt": trace}
+    logs = {f"plugin-{plugin.pod_uid[:8]}.log": plugin.log_path for plugin in stage.plugins}
+    logs |= {f"{part}.log": stage.layout.logs / f"{part}.log" for part in ("kubelet", "containerd", "scheduler", "kcm")}
+    for file, path in logs.items():
+        texts[file] = path.read_text(errors="replace") if path.exists() else "(none)"
+    for file, arguments in _QUESTIONS.items():
+        texts[file] = cluster.run_kubectl(stage.layout, *arguments).stdout
+    listed = [stage.folders.plugin_dir, stage.folders.cdi_root, stage.folders.registry]
+    texts["files.txt"] = "\n".join(str(path) for top in listed if top.is_dir() for path in sorted(top.rglob("*")))
+    for file, text in texts.items():
+        (folder / file).write_text(text)
+    sys.stderr.write(f"--- {name} failed; everything is in {folder}\n{trace}\n")
+    for file in [*list(logs)[: len(stage.plugins)], "pods.txt"]:
+        tail = "\n".join(texts[file].splitlines()[-_TAIL_LINES:])
+        sys.stderr.write(f"--- the end of {file}\n{tail}\n")
+    sys.stderr.flush()
+
+
+_QUESTIONS = {
+    "pods.txt": ("describe", "pods", "-n", NAMESPACE),
+    "claims.yaml": ("get", "resourceclaims", "-n", NAMESPACE, "-o", "yaml"),
+    "slices.yaml": ("get", "resourceslices", "-o", "yaml"),
+    "events.txt": ("get", "events", "-A", "--sort-by=.lastTimestamp"),
+}
+
+
+def make_stage(layout: Layout) -> Stage:
+    """A stage on the running cluster: our namespace, the device classes, the driver's account."""
+    api = KubeApi(layout.admin_kubeconfig)
+    for body in [manifests.namespace(NAMESPACE), *manifests.read_device_classes(with_extended_resource=False)]:
+        api.apply(body)
+    identity.write_account(api)
+    kubeconfig = layout.home / "plugin.kubeconfig"
+    identity.write_kubeconfig(api, layout.admin_kubeconfig, layout.node, kubeconfig)
+    folders = PluginFolders(
+        kubelet_root=layout.kubelet_root,
+        cdi_root=layout.cdi_root,
+        kubeconfig=kubeconfig,
+        node=layout.node,
+        logs=layout.home / "plugin-logs",
+    )
+    return Stage(layout=layout, api=api, folders=folders)
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
