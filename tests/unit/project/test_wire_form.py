@@ -1,13 +1,13 @@
 """The wire form of the kubelet's contracts, written down a second time.
 
 A kubelet that is in the field cannot be changed: whatever becomes of `proto/`, these tables stay. They follow the
-kubelet's own files of Kubernetes 1.37.2.
+kubelet's own files of Kubernetes 1.37.2, and for its probes the standard gRPC health service.
 """
 
 from __future__ import annotations
 
 import pytest
-from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor, MethodDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, FileDescriptor, MethodDescriptor
 
 from driver.pb.dra.v1 import api_pb2 as dra_v1
 from driver.pb.dra.v1 import api_pb2_grpc as dra_v1_grpc
@@ -17,6 +17,8 @@ from driver.pb.dra_health.v1 import api_pb2 as health_v1
 from driver.pb.dra_health.v1 import api_pb2_grpc as health_v1_grpc
 from driver.pb.dra_health.v1alpha1 import api_pb2 as health_v1alpha1
 from driver.pb.dra_health.v1alpha1 import api_pb2_grpc as health_v1alpha1_grpc
+from driver.pb.grpc_health.v1 import health_pb2 as probes_v1
+from driver.pb.grpc_health.v1 import health_pb2_grpc as probes_v1_grpc
 from driver.pb.pluginregistration.v1 import api_pb2 as registration_v1
 from driver.pb.pluginregistration.v1 import api_pb2_grpc as registration_v1_grpc
 
@@ -29,6 +31,7 @@ FILES = {
     "dra v1beta1": dra_v1beta1.DESCRIPTOR,
     "dra-health v1": health_v1.DESCRIPTOR,
     "dra-health v1alpha1": health_v1alpha1.DESCRIPTOR,
+    "probes v1": probes_v1.DESCRIPTOR,
 }
 
 REGISTRATION: dict[str, Fields] = {
@@ -74,12 +77,18 @@ HEALTH: dict[str, Fields] = {
     "DeviceIdentifier": {"pool_name": (1, "string"), "device_name": (2, "string")},
 }
 
+PROBES: dict[str, Fields] = {
+    "HealthCheckRequest": {"service": (1, "string")},
+    "HealthCheckResponse": {"status": (1, "ServingStatus")},
+}
+
 MESSAGES = {
     "pluginregistration v1": REGISTRATION,
     "dra v1": DRA_V1,
     "dra v1beta1": DRA_V1BETA1,
     "dra-health v1": HEALTH,
     "dra-health v1alpha1": HEALTH,
+    "probes v1": PROBES,
 }
 
 ENUMS = {
@@ -88,6 +97,7 @@ ENUMS = {
     "dra v1beta1": {},
     "dra-health v1": {"HealthStatus": {"UNKNOWN": 0, "HEALTHY": 1, "UNHEALTHY": 2}},
     "dra-health v1alpha1": {"HealthStatus": {"UNKNOWN": 0, "HEALTHY": 1, "UNHEALTHY": 2}},
+    "probes v1": {"ServingStatus": {"UNKNOWN": 0, "SERVING": 1, "NOT_SERVING": 2, "SERVICE_UNKNOWN": 3}},
 }
 
 METHODS = {
@@ -117,6 +127,7 @@ METHODS = {
     "dra-health v1alpha1": {
         "/v1alpha1.DRAResourceHealth/NodeWatchResources": "NodeWatchResourcesRequest -> stream NodeWatchResourcesResponse",
     },
+    "probes v1": {"/grpc.health.v1.Health/Check": "HealthCheckRequest -> HealthCheckResponse"},
 }
 
 SCALARS = {FieldDescriptor.TYPE_STRING: "string", FieldDescriptor.TYPE_BOOL: "bool", FieldDescriptor.TYPE_INT64: "int64"}
@@ -152,6 +163,11 @@ def describe_methods(file: FileDescriptor) -> dict[str, str]:
     }
 
 
+def list_enums(file: FileDescriptor) -> list[EnumDescriptor]:
+    nested = (enum for message in file.message_types_by_name.values() for enum in message.enum_types)
+    return [*file.enum_types_by_name.values(), *nested]
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_messages_have_the_fields_numbers_and_types_of_the_kubelet(name: str) -> None:
     messages = FILES[name].message_types_by_name
@@ -160,8 +176,8 @@ def test_messages_have_the_fields_numbers_and_types_of_the_kubelet(name: str) ->
 
 @pytest.mark.parametrize("name", FILES)
 def test_enums_have_the_values_of_the_kubelet(name: str) -> None:
-    enums = FILES[name].enum_types_by_name
-    assert {key: {value.name: value.number for value in enum.values} for key, enum in enums.items()} == ENUMS[name]
+    enums = {enum.name: {value.name: value.number for value in enum.values} for enum in list_enums(FILES[name])}
+    assert enums == ENUMS[name]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -189,22 +205,26 @@ def test_share_id_can_be_absent_and_empty() -> None:
     assert dra_v1.Device(share_id="").HasField("share_id")
 
 
-def test_all_five_files_load_together_under_distinct_names() -> None:
-    """The kubelet calls each of them api.proto, which one process cannot load twice."""
+def test_all_files_load_together_under_distinct_names() -> None:
+    """The kubelet calls each of its five api.proto, which one process cannot load twice."""
     assert sorted(file.name for file in FILES.values()) == [
         "driver/pb/dra/v1/api.proto",
         "driver/pb/dra/v1beta1/api.proto",
         "driver/pb/dra_health/v1/api.proto",
         "driver/pb/dra_health/v1alpha1/api.proto",
+        "driver/pb/grpc_health/v1/health.proto",
         "driver/pb/pluginregistration/v1/api.proto",
     ]
 
 
 def test_every_service_has_a_servicer_to_build_on() -> None:
-    assert {
-        registration_v1_grpc.RegistrationServicer.__module__,
-        dra_v1_grpc.DRAPluginServicer.__module__,
-        dra_v1beta1_grpc.DRAPluginServicer.__module__,
-        health_v1_grpc.DRAResourceHealthServicer.__module__,
-        health_v1alpha1_grpc.DRAResourceHealthServicer.__module__,
-    } == {file.name.removesuffix("api.proto").replace("/", ".") + "api_pb2_grpc" for file in FILES.values()}
+    servicers = (
+        registration_v1_grpc.RegistrationServicer,
+        dra_v1_grpc.DRAPluginServicer,
+        dra_v1beta1_grpc.DRAPluginServicer,
+        health_v1_grpc.DRAResourceHealthServicer,
+        health_v1alpha1_grpc.DRAResourceHealthServicer,
+        probes_v1_grpc.HealthServicer,
+    )
+    expected = {file.name.removesuffix(".proto").replace("/", ".") + "_pb2_grpc" for file in FILES.values()}
+    assert {servicer.__module__ for servicer in servicers} == expected
