@@ -44,7 +44,7 @@ nvlinkQuad, nvlinkPair and nvlinkDomain start with other 12 digits than on it.
 examples:
   gpu-dra inspect
   gpu-dra inspect --nvml mock:dgx-1v
-  gpu-dra inspect --nvml mock:half-bridged -o json | jq .islands
+  gpu-dra inspect --nvml mock:a100-pcie-bridged -o json | jq .islands
   gpu-dra inspect --nvml mock:gb200-tray -o yaml
 
 exit codes: 0 shown, also when a GPU is left out (it is named); 1 NVML does not
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         with initialized(open_backend(settings, Path(folder))) as backend:
             reading = backend.read()
             topology = build_topology(reading)
-            mig_tables = read_mig_tables(backend.library, topology.gpus)
+            mig_tables = read_mig_tables(backend.library, [gpu.reading.uuid for gpu in topology.gpus])
     _show(Inspected(reading=reading, topology=topology, mig_tables=mig_tables), settings, args.output)
     return 0
 

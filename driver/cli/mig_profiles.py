@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator
 from driver.cli.node_view import MigProfile, MigTable
 from driver.errors import NvmlError
 from driver.nvml.library import GPU_INSTANCE_PROFILE_COUNT, Device, NvmlLibrary
-from driver.topology.model import Gpu
 
 
-def read_mig_tables(library: NvmlLibrary, gpus: Iterable[Gpu]) -> tuple[MigTable, ...]:
-    """A table for each GPU. It is empty where the GPU has no MIG, or where the driver tells only with the mode on."""
-    return tuple(_read_table(library, gpu.reading.uuid) for gpu in gpus)
+def read_mig_tables(library: NvmlLibrary, uuids: Iterable[str]) -> tuple[MigTable, ...]:
+    """A table for each of these GPUs. It is empty where the GPU has no MIG, or where the driver tells only with the mode on."""
+    return tuple(_read_table(library, uuid) for uuid in uuids)
 
 
 def _read_table(library: NvmlLibrary, uuid: str) -> MigTable:
@@ -26,7 +25,9 @@ def _read_profiles(library: NvmlLibrary, device: Device) -> Iterator[MigProfile]
     for number in range(GPU_INSTANCE_PROFILE_COUNT):
         try:
             info = library.device_gpu_instance_profile_info(device, number)
-            yield MigProfile(info=info, placements=library.device_gpu_instance_possible_placements(device, info.id))
+            yield MigProfile(
+                number=number, info=info, placements=library.device_gpu_instance_possible_placements(device, info.id)
+            )
         except NvmlError:
             # Most numbers are profiles of other boards.
             continue

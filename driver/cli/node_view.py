@@ -118,8 +118,9 @@ class NodeView(_View, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigProfile:
-    """A GPU-instance profile with its possible placements."""
+    """A GPU-instance profile with its possible placements. ``number`` is NVML's enumeration, not the profile's id."""
 
+    number: int
     info: GpuInstanceProfileInfo
     placements: tuple[Placement, ...]
 

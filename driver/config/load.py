@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from driver.config.settings import GROUPS, Setting, Settings, declared
@@ -63,8 +62,6 @@ def load(args: argparse.Namespace, environ: Mapping[str, str], *, required: Coll
         if each.name not in found:
             found[each.name] = each.derive(found) if each.derive is not None else each.default
             origins[each.name] = "default"
-    if found["kubeconfig"] is None and not environ.get("KUBERNETES_SERVICE_HOST"):
-        found["kubeconfig"], origins["kubeconfig"] = _kubeconfig(environ)
     return Settings(**found, origins=origins)
 
 
@@ -97,10 +94,3 @@ def _sentence(faults: Sequence[Fault]) -> str:
     if len(faults) == 1:
         return f"setting {faults[0]}"
     return "\n".join([f"{len(faults)} settings are wrong:", *(f"  {fault}" for fault in faults)])
-
-
-def _kubeconfig(environ: Mapping[str, str]) -> tuple[Path | None, str]:
-    files = [Path(text) for text in environ.get("KUBECONFIG", "").split(":") if text]
-    if not files:
-        return None, "default"
-    return next((file for file in files if file.exists()), files[0]).absolute(), "environment KUBECONFIG"

@@ -109,7 +109,7 @@ _KUBECONFIG = Setting(
     parse=values.parse_path,
     metavar="FILE",
     help="credentials for the API server",
-    default_shown="the pod's service account; outside of a pod $KUBECONFIG",
+    default_shown="the pod's service account; outside of a pod $KUBECONFIG, then ~/.kube/config",
 )
 _POD_UID = Setting(
     group="cluster",

@@ -9,7 +9,7 @@ from pathlib import Path
 _DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _DNS_SUBDOMAIN = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
 _POD_UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")
-_MACHINE = re.compile(r"[^\s@\x00][^@\x00]*(?:@\d{1,9})?")
+_MACHINE = re.compile(r"[^\s@\x00-\x1f][^\x00-\x1f]*")
 _PORT = re.compile(r"[0-9]{1,5}")
 _HOST = re.compile(r"[A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]")
 _SHOWN = 60
@@ -59,11 +59,11 @@ def parse_driver_name(text: str) -> str:
 
 
 def parse_nvml(text: str) -> str:
-    """``real``, or ``mock:`` with a machine's name or file and, after ``@``, a seed for its identifiers."""
+    """``real``, or ``mock:`` with a machine's name or file and, after ``@``, a seed; whether there is one, the mock says."""
     kind, colon, machine = text.partition(":")
     if text == "real" or (kind == "mock" and colon and _MACHINE.fullmatch(machine)):
         return text
-    raise ValueError(f"{shown(text)} is no NVML; say real, mock:dgx-h100, mock:dgx-h100@7 or mock:/path/of/machine.yaml")
+    raise ValueError(f"{shown(text)} is no NVML; say real, mock:dgx-h100, mock:dgx-h100@node-b or mock:/path/of/machine.yaml")
 
 
 def parse_pod_uid(text: str) -> str:

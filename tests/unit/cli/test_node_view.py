@@ -37,7 +37,7 @@ def _profile(number: int, starts: tuple[int, ...], size: int) -> MigProfile:
         ofa_count=0,
         memory_size_mib=9856,
     )
-    return MigProfile(info=info, placements=tuple(Placement(start=start, size=size) for start in starts))
+    return MigProfile(number=number, info=info, placements=tuple(Placement(start=start, size=size) for start in starts))
 
 
 def test_every_field_of_a_gpu_is_there_also_what_is_not_known() -> None:
