@@ -131,14 +131,14 @@ coverage: setup ## Which lines of driver/ no test runs
 ##@ On a real node (as root, on Linux)
 
 .PHONY: e2e
-e2e: setup ## Build and start a real Kubernetes node, run the scenarios, one line each
+e2e: setup ## Build and start a real node, run the scenarios (ARGS="--only TEXT" for some)
 	$(call say,end to end)
-	@hack/devcluster/e2e.sh $(ARGS)
+	@PYTHON=$(BIN)/python hack/devcluster/e2e.sh $(ARGS)
 
 .PHONY: e2e-soak
 e2e-soak: setup ## The same with the long counts; writes a dated report
 	$(call say,end to end with long counts)
-	@hack/devcluster/e2e.sh --soak $(ARGS)
+	@PYTHON=$(BIN)/python hack/devcluster/e2e.sh --soak $(ARGS)
 
 .PHONY: bench
 bench: setup ## Measure: one JSON line a figure
@@ -180,6 +180,10 @@ proto: setup ## Make the stubs of driver/pb from proto/
 proto-check: setup ## The stubs of driver/pb follow from proto/
 	$(call say,stubs follow from proto/)
 	@$(BIN)/python -m hack.checks.gen_proto --check
+
+.PHONY: docs
+docs: setup ## Make the pages that follow from the code, such as docs/attributes.md
+	@$(BIN)/python -m hack.docs
 
 .PHONY: requirements
 requirements: ## Pin the requirements anew from pyproject.toml
