@@ -1,0 +1,76 @@
+"""The slices of one driver on one node as we know them: from our watch, and from the answers to our own writes.
+
+A watch lags behind our writes. What it tells is therefore compared by resourceVersion with what we know: an echo of our own
+write is no news, and something older than what we hold is none either (the numbers are comparable by contract since 1.35, and
+were before).
+"""
+
+from __future__ import annotations
+
+from driver.api.resource_v1 import ResourceSlice
+from driver.kube.watch import Change, ChangeKind, Listed
+from driver.names import PoolName
+from driver.resourceslice.diff import MAX_GENERATION
+
+
+class PoolState:
+    """What exists. Not safe for several threads by itself."""
+
+    def __init__(self, pool: PoolName) -> None:
+        self.is_listed = False
+        self.highest_generation = 0
+        self._pool = pool
+        self._by_uid: dict[str, ResourceSlice] = {}
+        self._deleted: set[str] = set()
+
+    @property
+    def slices(self) -> tuple[ResourceSlice, ...]:
+        """All slices, in the order of their names."""
+        return tuple(sorted(self._by_uid.values(), key=lambda each: each.metadata.name))
+
+    def note_change(self, change: Change[ResourceSlice]) -> bool:
+        """Take in what the watch says. True when that is news."""
+        item, uid = change.item, change.item.metadata.uid
+        if change.kind is ChangeKind.DELETED:
+            self._deleted.discard(uid)
+            return self._by_uid.pop(uid, None) is not None
+        known = self._by_uid.get(uid)
+        if uid in self._deleted or (known is not None and not _is_later(item, than=known.metadata.resource_version)):
+            return False
+        self._keep(item)
+        return True
+
+    def note_listing(self, listed: Listed) -> bool:
+        """Forget what a complete list does not hold, but for what we wrote after it was made. True when that is news."""
+        gone = [
+            uid
+            for uid, each in self._by_uid.items()
+            if uid not in listed.uids and not _is_later(each, than=listed.resource_version)
+        ]
+        for uid in gone:
+            del self._by_uid[uid]
+        self._deleted &= listed.uids
+        is_first, self.is_listed = not self.is_listed, True
+        return is_first or bool(gone)
+
+    def note_written(self, stored: ResourceSlice) -> None:
+        """Take in the answer to a write of ours, or to a GET."""
+        self._keep(stored)
+
+    def note_deleted(self, item: ResourceSlice) -> None:
+        """A delete of ours was done: what the watch still says of it is old."""
+        self._by_uid.pop(item.metadata.uid, None)
+        self._deleted.add(item.metadata.uid)
+
+    def _keep(self, item: ResourceSlice) -> None:
+        self._by_uid[item.metadata.uid] = item
+        generation = item.spec.pool.generation
+        if item.spec.pool.name == self._pool and generation < MAX_GENERATION:
+            self.highest_generation = max(self.highest_generation, generation)
+
+
+def _is_later(item: ResourceSlice, *, than: str) -> bool:
+    version = item.metadata.resource_version
+    if version.isdigit() and than.isdigit():
+        return int(version) > int(than)
+    return version != than

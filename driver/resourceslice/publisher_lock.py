@@ -1,0 +1,134 @@
+"""Which of several instances on this node may write slices: the newest that lives (R3).
+
+One file, ``publish.lock``, and byte-range locks of open file descriptions. Each instance takes the next ticket, a number kept
+in the file, and holds the byte of that number for as long as it lives; the kernel lets go of it when the process ends, however
+it ends. An instance is the publisher while nobody holds a byte beyond its own: so a new instance takes over by arriving, an old
+one yields without being asked, and takes up again if the new one dies. Nothing waits, and nothing polls.
+
+Byte 0 is held around writes. A new instance therefore does not write before an old one has finished the request it is at.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from driver.errors import StateUnwritable
+
+_FLOCK = struct.Struct("@hhqqi4x")  # l_type, l_whence, l_start, l_len, l_pid: struct flock of 64-bit Linux
+_WRITING = 0
+_TICKET_BYTES = 20
+_TRY_AGAIN_S = 0.05
+_ARRIVAL_WAIT_S = 60.0
+
+
+class PublisherLock(Protocol):
+    """Says whether this instance is the one that writes slices."""
+
+    def acquire(self) -> None:
+        """Become the newest instance. Once; again is no change."""
+
+    def is_held(self) -> bool:
+        """Whether this instance is the publisher now."""
+
+    def writing(self, wait_s: float) -> AbstractContextManager[bool]:
+        """A context in which this instance alone writes; False where it may not.
+
+        Raises ``StateUnwritable`` where an older instance did not end its own request in time.
+        """
+
+    def release(self) -> None:
+        """Stop being the publisher; an older instance that still runs may take up again."""
+
+
+class FilePublisherLock:
+    """``PublisherLock`` on one file, which is made when it is not there and never removed."""
+
+    def __init__(
+        self, path: Path, *, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._path = path
+        self._clock = clock
+        self._sleep = sleep
+        self._file = -1
+        self._ticket = 0
+
+    def acquire(self) -> None:
+        """Take the next ticket. Raises ``StateUnwritable`` where the file cannot be used."""
+        if self._ticket:
+            return
+        try:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._ticket = self._take_ticket()
+        except OSError as err:
+            self.release()
+            raise StateUnwritable(f"taking the publisher's lock {self._path}: {err.strerror or err}") from err
+
+    def is_held(self) -> bool:
+        """Whether no instance with a later ticket lives."""
+        return bool(self._ticket) and not _is_locked_by_another(self._file, self._ticket + 1, length=0)
+
+    @contextmanager
+    def writing(self, wait_s: float) -> Iterator[bool]:
+        """Hold byte 0. Yields False, without it, for an instance that is not the newest."""
+        if not self.is_held():
+            yield False
+            return
+        if not self._wait_for_turn(wait_s):
+            raise StateUnwritable(f"publishing under {self._path}: another instance has been writing for {wait_s:.0f} s")
+        try:
+            yield self.is_held()
+        finally:
+            _set_lock(self._file, fcntl.F_UNLCK, _WRITING)
+
+    def release(self) -> None:
+        """Let go of the ticket; ``acquire`` takes a new one."""
+        file, self._file, self._ticket = self._file, -1, 0
+        if file >= 0:
+            os.close(file)
+
+    def _take_ticket(self) -> int:
+        if not self._wait_for_turn(_ARRIVAL_WAIT_S):
+            raise BlockingIOError(errno.EAGAIN, f"another instance has been writing for {_ARRIVAL_WAIT_S:.0f} s")
+        try:
+            text = os.pread(self._file, _TICKET_BYTES, 0).decode(errors="replace").strip()
+            last = int(text) if text.isascii() and text.isdigit() else 0
+            ticket = last + 1
+            while _is_locked_by_another(self._file, ticket, length=0):  # the number was lost, the older instances live
+                ticket += 1
+            os.pwrite(self._file, f"{ticket:<{_TICKET_BYTES}}".encode(), 0)
+            _set_lock(self._file, fcntl.F_WRLCK, ticket)
+            return ticket
+        finally:
+            _set_lock(self._file, fcntl.F_UNLCK, _WRITING)
+
+    def _wait_for_turn(self, wait_s: float) -> bool:
+        ends_at = self._clock() + wait_s
+        while not _set_lock(self._file, fcntl.F_WRLCK, _WRITING):
+            if self._clock() >= ends_at:
+                return False
+            self._sleep(_TRY_AGAIN_S)
+        return True
+
+
+def _set_lock(file: int, kind: int, start: int) -> bool:
+    """Lock or unlock one byte; False where another holds it."""
+    try:
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, _FLOCK.pack(kind, os.SEEK_SET, start, 1, 0))
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_locked_by_another(file: int, start: int, *, length: int) -> bool:
+    """Whether another holds a byte from ``start`` on; length 0 is to the end of all numbers."""
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
+    answer = fcntl.fcntl(file, fcntl.F_OFD_GETLK, asked)
+    return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
