@@ -1,4 +1,4 @@
-"""The facts that a reading is made of: which call each comes from, whether a GPU must answer it, what its answer means. Pure."""
+"""The facts that a reading is made of: the call of each, whether a GPU must answer it, and what the answer means. Pure."""
 
 from __future__ import annotations
 
@@ -85,6 +85,7 @@ def _parse_uuid(text: str) -> GpuUUID:
 
 
 def parse_pci(info: PciInfo) -> PciAddress:
+    """The GPU's own address, from NVML's text."""
     try:
         return PciAddress.parse(info.bus_id)
     except ValueError as err:
@@ -108,7 +109,7 @@ def _build_fabric(info: FabricInfo) -> FabricReading | None:
     )
 
 
-def is_mig_enabled(mode: MigMode) -> bool:
+def _is_mig_enabled(mode: MigMode) -> bool:
     return mode.is_enabled
 
 
@@ -126,7 +127,7 @@ OPTIONAL: Mapping[str, Fact] = {
     "memory_bytes": Fact("device_memory_total_bytes", lambda total: total or None),
     "addressing_mode": Fact("device_addressing_mode", _ADDRESSING.get),
     "module_id": Fact("device_module_id", int),
-    "is_mig_enabled": Fact("device_mig_mode", is_mig_enabled),
+    "is_mig_enabled": Fact("device_mig_mode", _is_mig_enabled),
     "fabric": Fact("device_gpu_fabric_info", _build_fabric),
 }
 """The facts that some GPUs do not have; each is a field of ``GpuReading`` that has a default."""

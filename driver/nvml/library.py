@@ -1,7 +1,10 @@
-"""The NVML calls that this program makes, as one typed Protocol, and the small values that they answer with (numbers: ``enums``).
+"""The NVML calls that this program makes, as one typed Protocol, and the small values that they answer with.
 
-One method is one NVML call; its name is NVML's own in snake case, without ``nvml`` and ``Get``. The layer is thin on purpose:
-what a call means for a node is decided in ``reader`` and above, so the real library and the mock have little room to differ.
+Numbers that NVML has words for stand in ``enums``.
+
+One method is one NVML call; its name is NVML's own in snake case, without ``nvml`` and ``Get`` (``calls`` has the pairs). The
+layer is thin on purpose: what a call means for a node is decided in ``reader`` and above, so that the real library and the
+mock have little room to differ.
 
 Handles are opaque. A handle belongs to the ``init`` that it was got after; after ``shutdown`` it is refused, never followed.
 Every method fails with ``errors.NvmlError`` alone, whose ``call`` is NVML's C name and whose ``name`` is NVML's word for the

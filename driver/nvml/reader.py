@@ -1,8 +1,8 @@
 """One pass over a library: what the machine's GPUs are and how they hang together.
 
-``read_machine`` asks each GPU by itself. Which answers a GPU must give and which it may leave out stands in the two tables of ``facts``:
-a required call that fails costs this GPU alone (B23, B32), an optional one costs its fact. The only NVML errors that leave
-this module are those of the library as a whole.
+``read_machine`` asks each GPU by itself. Which answers a GPU must give and which it may leave out stands in the two tables of
+``facts``: a required call that fails costs this GPU alone (B23, B32), an optional one costs its fact. The only NVML errors
+that leave this module are those of the library as a whole.
 """
 
 from __future__ import annotations
@@ -109,14 +109,18 @@ def _raise_if_library_is_down(err: NvmlError) -> None:
         raise err
 
 
+def _raise_unless_optional(err: NvmlError) -> None:
+    """A lost GPU is no absent fact, nor is a library that is down."""
+    if err.code in _LIBRARY_IS_DOWN or err.code == Code.GPU_IS_LOST:
+        raise err
+
+
 def _ask(subject: object, call: Callable[[], _T]) -> _T | None:
-    """The answer, or None where ``subject`` has none. A lost GPU is no absent fact, nor is a library that is down."""
+    """The answer, or None where ``subject`` has none."""
     try:
         return call()
     except NvmlError as err:
-        _raise_if_library_is_down(err)
-        if err.code == Code.GPU_IS_LOST:
-            raise
+        _raise_unless_optional(err)
         if err.code not in _ABSENT:
             _LOG.warning("%s: %s: taken as absent", subject, err)
         return None
@@ -133,13 +137,15 @@ def _read_optional_facts(library: NvmlLibrary, device: Device, pci: PciAddress) 
 
 def _read_nvlinks(library: NvmlLibrary, device: Device, pci: PciAddress) -> Iterator[NvLinkReading]:
     """The ports that the GPU has: those whose state NVML tells. Numbers may have holes, so all are asked."""
+    silent: dict[int, str] = {}
     for link in range(NVLINK_MAX_LINKS):
         try:
             is_active = library.device_nvlink_state(device, link)
         except NvmlError as err:
-            if err.code in _NO_SUCH_LINK:
-                continue
-            raise
+            _raise_unless_optional(err)
+            if err.code not in _NO_SUCH_LINK:
+                silent[link] = str(err)
+            continue
         kind = _ask(pci, partial(library.device_nvlink_remote_device_type, device, link)) if is_active else None
         remote = _ask(pci, partial(library.device_nvlink_remote_pci_info, device, link)) if is_active else None
         yield NvLinkReading(
@@ -148,6 +154,8 @@ def _read_nvlinks(library: NvmlLibrary, device: Device, pci: PciAddress) -> Iter
             remote_type=RemoteType.UNKNOWN if kind is None else REMOTE_TYPES.get(kind, RemoteType.UNKNOWN),
             remote_pci=None if remote is None else _parse_remote_pci(remote),
         )
+    if silent:
+        _LOG.warning("%s: NVLink ports taken as absent: %s", pci, silent)
 
 
 def _parse_remote_pci(info: PciInfo) -> PciAddress | None:
