@@ -73,7 +73,7 @@ def legal_text(text: str) -> str:
 def node_tag(node_uid: str) -> str:
     """12 hex digits that tell this node's sets from those of any other: the uid's own, or a digest where it has none."""
     digits = node_uid.replace("-", "")[:12].lower()
-    return digits if _NODE_TAG.fullmatch(digits) else hashlib.sha256(node_uid.encode()).hexdigest()[:12]
+    return digits if _NODE_TAG.fullmatch(digits) else hashlib.sha256(node_uid.encode(errors="replace")).hexdigest()[:12]
 
 
 def _text(text: str | None) -> Attribute | None:

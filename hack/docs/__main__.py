@@ -1,0 +1,23 @@
+"""Writes the generated pages: ``python -m hack.docs``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from hack.docs.attributes import render_attributes_page
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def main() -> int:
+    """Writes each page, and names it."""
+    DOCS.mkdir(exist_ok=True)
+    page = DOCS / "attributes.md"
+    page.write_text(render_attributes_page(), encoding="utf-8")
+    sys.stdout.write(f"wrote {page}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
