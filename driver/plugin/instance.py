@@ -84,7 +84,7 @@ def is_socket(path: Path) -> bool:
     """True when the path itself (not what a link points to) is a unix socket."""
     try:
         return stat.S_ISSOCK(path.lstat().st_mode)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
 
 

@@ -7,6 +7,7 @@ never remove a socket that another server has put in place meanwhile (R15).
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import urllib.parse
@@ -69,7 +70,8 @@ class UnixListener:
             self._hidden.rename(self.path)
         except (OSError, RuntimeError) as err:
             self._server.stop(None)
-            self._hidden.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self._hidden.unlink()
             raise SocketUnusable(f"serving {self.path}: {_first_line(err)}") from err
 
     def is_in_place(self) -> bool:
