@@ -53,3 +53,15 @@ def initialized(backend: Backend) -> Iterator[Backend]:
         yield backend
     finally:
         backend.library.shutdown()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedForEachPass:
+    """A machine that is read now and then by a process that stays: NVML is closed in between."""
+
+    backend: Backend
+
+    def read(self) -> MachineReading:
+        """Open NVML, make one pass, close it."""
+        with initialized(self.backend):
+            return self.backend.read()

@@ -1,0 +1,95 @@
+"""``gpu-dra kubelet-plugin``: serves the kubelet of one node until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+from typing import TYPE_CHECKING
+
+from driver.cli.parser import Commands
+from driver.config.load import add_flags, load
+from driver.config.settings import Settings
+
+if TYPE_CHECKING:
+    from driver.node.settings import NodeSettings
+
+GRACE_S = 25.0
+"""A pod has 30 s after SIGTERM; a prepare that runs gets most of them."""
+
+_DESCRIPTION = """\
+Serve this node's kubelet: publish the GPUs as ResourceSlices, register, and
+prepare and unprepare claims. Runs until SIGTERM. Needs no GPU and no API server
+to start: it registers, unprepares, and looks for both until they are there."""
+
+_EPILOG = """\
+settings come from, later ones win: defaults, the config file, the environment
+(GPU_DRA_<NAME>), flags. --print-settings shows what that makes, with its origin.
+
+signals:
+  SIGTERM, SIGINT  answer the running calls, leave the sockets, end with code 0
+  SIGHUP           read the machine again now (it is read every 5 minutes anyway)
+
+examples:
+  gpu-dra kubelet-plugin --node-name node-a
+  gpu-dra kubelet-plugin --node-name node-a --nvml mock:dgx-h100 --kubeconfig admin.kubeconfig
+
+exit codes: 0 told to stop; 1 failed; 2 wrong settings; 3 another driver of the
+same name publishes this node's devices.
+Next: `gpu-dra inspect` shows what it would publish; docs/cli.md has all settings."""
+
+
+def add_parser(commands: Commands) -> None:
+    """The command's flags and help."""
+    parser = commands.add_parser("kubelet-plugin", help="serve this node's kubelet", description=_DESCRIPTION, epilog=_EPILOG)
+    add_flags(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until SIGTERM.
+
+    Raises:
+        SettingsInvalid, MachineInvalid: what was asked for is wrong.
+        AnotherPublisher: another driver of the same name serves this node.
+        DriverError: a folder or a socket cannot be had.
+    """
+    # Before grpc is imported: it reads this then. No fork happens here, and its handlers for one cost a thread.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+    from driver import log  # noqa: PLC0415
+    from driver.cli.backend import OpenedForEachPass, open_backend  # noqa: PLC0415  (with it come gRPC, msgspec and the rest)
+    from driver.kube.client import KubeClient  # noqa: PLC0415
+    from driver.kube.credentials import read_credentials  # noqa: PLC0415
+    from driver.node.node_plugin import NodePlugin  # noqa: PLC0415
+
+    settings = load(args, os.environ, required=("node_name",))
+    os.umask(0o077)
+    log.start(form=settings.log_format, level=settings.log_level)
+    backend = open_backend(settings, settings.mock_state_dir)
+    client = KubeClient(read_credentials(str(settings.kubeconfig or "")))
+    plugin = NodePlugin(_build_node_settings(settings), OpenedForEachPass(backend), backend.roots, client)
+    signal.signal(signal.SIGTERM, lambda *_: plugin.end())
+    signal.signal(signal.SIGINT, lambda *_: plugin.end())
+    signal.signal(signal.SIGHUP, lambda *_: plugin.look_again())
+    try:
+        plugin.start()
+        plugin.wait()
+    finally:
+        plugin.stop(GRACE_S)
+    return 0
+
+
+def _build_node_settings(settings: Settings) -> NodeSettings:
+    from driver.node.settings import NodeSettings  # noqa: PLC0415
+    from driver.resourceslice.attributes import Allocator  # noqa: PLC0415
+
+    return NodeSettings(
+        driver_name=settings.driver_name,
+        node_name=settings.node_name,
+        allocator=Allocator(settings.allocation),
+        kubelet_root=settings.kubelet_root,
+        registry_dir=settings.registry_dir,
+        plugin_dir=settings.plugin_dir,
+        cdi_root=settings.cdi_root,
+        instance=settings.pod_uid or None,
+        probe_address=settings.health_address or None,
+    )

@@ -1,0 +1,51 @@
+"""What the node has now, kept in memory for everybody who asks: prepares, health streams, probes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from driver.api.resource_v1 import Attribute, Device
+from driver.claims.effects import Catalog
+from driver.host.epoch import read_epoch
+from driver.host.roots import Roots
+from driver.names import DeviceName
+from driver.topology.model import Gpu, Topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The last pass that NVML answered, and the devices made of it."""
+
+    driver_version: str = ""
+    gpus: Mapping[DeviceName, Gpu] = field(default_factory=dict)
+    attributes: Mapping[DeviceName, Mapping[str, Attribute]] = field(default_factory=dict)
+
+
+class NodeState:
+    """The ``DeviceCatalog`` that claims are prepared from."""
+
+    def __init__(self, roots: Roots) -> None:
+        self._roots = roots
+        self._lock = threading.Lock()
+        self._seen = Seen()
+
+    def note(self, topology: Topology, devices: tuple[Device, ...]) -> None:
+        """Take over a new pass; ``devices`` are those that may be prepared."""
+        published = {DeviceName(device.name): device.attributes for device in devices}
+        gpus = {gpu.name: gpu for gpu in topology.gpus if gpu.name in published}
+        seen = Seen(driver_version=topology.driver_version, gpus=gpus, attributes=published)
+        with self._lock:
+            self._seen = seen
+
+    def read(self) -> Catalog:
+        """The devices of the last pass, and the epoch as it is at this moment.
+
+        Raises:
+            DeviceNotReady: the boot id cannot be read.
+        """
+        with self._lock:
+            seen = self._seen
+        epoch = read_epoch(self._roots, seen.driver_version)
+        return Catalog(devices=seen.gpus, epoch=epoch, attributes=seen.attributes)
