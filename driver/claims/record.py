@@ -212,5 +212,5 @@ def _merge(record: ClaimRecord, onto: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _add_unknown(new: dict[str, Any], old: Mapping[str, Any], known: type[msgspec.Struct]) -> dict[str, Any]:
-    names = {field.encode_name for field in msgspec.structs.fields(known)}
+    names = known.__struct_encode_fields__
     return {**{key: value for key, value in old.items() if key not in names}, **new}

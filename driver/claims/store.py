@@ -12,7 +12,7 @@ from typing import Any
 from driver.cdi import atomic
 from driver.cdi import names as cdi_names
 from driver.claims import record as claim_record
-from driver.claims.record import ClaimRecord, RecordInvalid
+from driver.claims.record import ClaimRecord, RecordInvalid, State
 from driver.errors import StateUnwritable
 from driver.names import ClaimUID
 
@@ -69,15 +69,19 @@ class RecordFolder:
         return None
 
     def write(self, record: ClaimRecord, *, onto: Mapping[str, Any] | None = None) -> None:
-        """Put the record on disk, whole and to last; a file that was set aside for this claim goes.
+        """Put the record on disk, whole; a file that was set aside for this claim goes.
+
+        A record that holds devices is also made to last through a loss of power. That an unprepare began need not be: after a
+        reboot the kubelet begins it again.
 
         Raises:
             StateUnwritable
         """
         uid = ClaimUID(record.uid)
         data = claim_record.encode_record(record, onto)
+        must_last = record.state is not State.UNPREPARE_STARTED
         with self._named_errors("writing", uid):
-            atomic.write_atomically(self._path(uid, RECORD_SUFFIX), data, mode=_MODE, sync_folder=True)
+            atomic.write_atomically(self._path(uid, RECORD_SUFFIX), data, mode=_MODE, sync_folder=must_last)
             self._path(uid, CORRUPT_SUFFIX).unlink(missing_ok=True)
 
     def delete(self, uid: ClaimUID) -> None:
