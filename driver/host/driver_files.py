@@ -205,12 +205,16 @@ class _Search:
         )
 
     def _name_beside(self, folder: PurePosixPath, name: str, real: PurePosixPath) -> str | None:
-        """The ``.so.1`` link that stands beside a stand-in and leads to it, where there is one."""
-        soname = name.partition(".so.")[0] + ".so.1"
-        try:
-            return soname if resolve_inside(self.roots.driver, f"{folder}/{soname}") == real else None
-        except OSError:
-            return None
+        """The ``.so.<number>`` link that stands beside a stand-in and leads to it, where there is one."""
+        stem = name.partition(".so.")[0]
+        for number in range(1, 10):
+            soname = f"{stem}.so.{number}"
+            try:
+                if resolve_inside(self.roots.driver, f"{folder}/{soname}") == real:
+                    return soname
+            except OSError:
+                continue
+        return None
 
     def _regular_file(self, inside: str) -> PurePosixPath | None:
         """Where ``inside`` ends; None, with a word if it is there, when that is no regular file."""

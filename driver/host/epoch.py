@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 
@@ -40,11 +41,18 @@ def read_epoch(roots: Roots, driver_version: str) -> Epoch:
 
 
 def _read_load_marker(roots: Roots, driver_version: str) -> str:
-    """The module's inode in sysfs, which is new at each load; the driver's version where there is no module.
-
-    Not its ctime: sysfs makes that up anew whenever the kernel has dropped the inode from memory (seen on Linux 6.18).
-    """
+    """The identity of the module's folder in sysfs, which is new at each load; the driver's version where there is none."""
     try:
-        return f"inode-{(roots.sys / 'module/nvidia').stat().st_ino}"
+        return build_load_marker((roots.sys / "module/nvidia").stat())
     except OSError:
         return driver_version
+
+
+def build_load_marker(folder: os.stat_result) -> str:
+    """What tells one load of a module from the next.
+
+    In sysfs the inode does, and the ctime must not count: it is made up anew whenever the kernel has dropped the inode from
+    memory (seen on Linux 6.18). A mock's folder lies on an ordinary file system, which gives inodes out again; there the ctime
+    tells. Folders of sysfs have no size.
+    """
+    return f"inode-{folder.st_ino}" if folder.st_size == 0 else f"inode-{folder.st_ino}-{folder.st_ctime_ns}"

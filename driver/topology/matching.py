@@ -6,14 +6,15 @@ nearer on PCIe; fewer NUMA nodes. What is still equal goes to the lowest address
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from itertools import combinations
 
 from driver.nvml.readings import PcieLevel
 from driver.topology.model import LinkMatrix
 
-_RINGS = {2: ((0, 1),), 3: ((0, 1, 2),), 4: ((0, 1, 2, 3), (0, 1, 3, 2), (0, 2, 1, 3))}
-"""All rings through sets of each size, as orders of their members."""
+_RINGS_BY_PAIRS = {1: ((0,),), 3: ((0, 1, 2),), 6: ((0, 3, 5, 2), (0, 4, 5, 1), (1, 3, 4, 2))}
+"""All rings through a set, as its pairs that are their hops; by how many pairs the set has, in ``combinations``' order."""
 
 _MOST_MEMBERS = 16
 """No machine has more GPUs; beyond it the members are cut into runs by address, so that no input makes this slow."""
@@ -42,17 +43,16 @@ def choose_disjoint_rings(
 
 def _ring_merit(candidate: tuple[int, ...], links: LinkMatrix, numa_nodes: Sequence[int | None]) -> int | None:
     """One number that orders as the module's text says and adds up part by part; None where no ring is all NVLink."""
-    bottleneck, total = max(_ring_links([candidate[i] for i in ring], links.nvlinks) for ring in _RINGS[len(candidate)])
+    pairs = list(combinations(candidate, 2))
+    bottleneck, total = _best_ring(tuple([links.nvlinks[a][b] for a, b in pairs]))
     if bottleneck == 0:
         return None
-    pairs = list(combinations(candidate, 2))
-    pcie_distance = sum(links.pcie[a][b] for a, b in pairs)
     parts = (
         1,
         bottleneck,
         total,
-        PcieLevel.UNKNOWN * len(pairs) - pcie_distance,
-        len(candidate) - _count_numa_nodes(numa_nodes[position] for position in candidate),
+        PcieLevel.UNKNOWN * len(pairs) - sum([links.pcie[a][b] for a, b in pairs]),
+        len(candidate) - _count_numa_nodes([numa_nodes[position] for position in candidate]),
     )
     merit = 0
     for part in parts:
@@ -60,16 +60,17 @@ def _ring_merit(candidate: tuple[int, ...], links: LinkMatrix, numa_nodes: Seque
     return merit
 
 
-def _ring_links(ring: Sequence[int], nvlinks: tuple[tuple[int, ...], ...]) -> tuple[int, int]:
-    """The fewest links of a hop, and the links of all hops (the one hop of a pair counts twice: there and back)."""
-    hops = [nvlinks[a][b] for a, b in zip(ring, [*ring[1:], ring[0]], strict=True)]
-    return min(hops), sum(hops)
+@lru_cache(maxsize=4096)
+def _best_ring(pair_links: tuple[int, ...]) -> tuple[int, int]:
+    """The fewest links of a hop, and the links of all hops, of the best ring. Most sets of a machine have the same links."""
+    rings = ([pair_links[pair] for pair in ring] for ring in _RINGS_BY_PAIRS[len(pair_links)])
+    return max((min(hops), sum(hops)) for hops in rings)
 
 
-def _count_numa_nodes(nodes: Iterable[int | None]) -> int:
+def _count_numa_nodes(nodes: list[int | None]) -> int:
     """Distinct nodes; each unknown one counts, because unknown is never near."""
-    known = list(nodes)
-    return len({node for node in known if node is not None}) + known.count(None)
+    unknown = nodes.count(None)
+    return len(set(nodes)) - (unknown > 0) + unknown
 
 
 class _Search:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from driver.errors import DeviceNotReady
-from driver.host.epoch import Epoch, read_epoch
+from driver.host.epoch import Epoch, build_load_marker, read_epoch
 from driver.host.roots import Roots
 
 BOOT_ID = "3f1c9a52-6f0e-4d3b-9c58-0a1b2c3d4e5f"
@@ -28,8 +28,8 @@ def write_boot_id(proc: Path, text: str) -> None:
 
 
 def test_an_epoch_is_boot_driver_and_load(roots: Roots) -> None:
-    inode = (roots.sys / "module/nvidia").stat().st_ino
-    assert read_epoch(roots, "580.159.04") == Epoch(boot_id=BOOT_ID, driver_version="580.159.04", load_marker=f"inode-{inode}")
+    marker = build_load_marker((roots.sys / "module/nvidia").stat())
+    assert read_epoch(roots, "580.159.04") == Epoch(boot_id=BOOT_ID, driver_version="580.159.04", load_marker=marker)
 
 
 def test_reading_twice_is_one_epoch(roots: Roots) -> None:
@@ -43,20 +43,32 @@ def test_a_reboot_is_another_epoch(roots: Roots) -> None:
 
 
 def test_a_driver_that_was_loaded_again_is_another_epoch(roots: Roots) -> None:
-    """Minors and capability numbers change without a reboot."""
+    """Minors and capability numbers change without a reboot. An ordinary file system may give the same inode again."""
     before = read_epoch(roots, "580.1")
-    again = roots.sys / "module/loading"
-    again.mkdir()
     (roots.sys / "module/nvidia").rmdir()
-    again.rename(roots.sys / "module/nvidia")
+    (roots.sys / "module/nvidia").mkdir()
+    (roots.sys / "module/nvidia/version").write_text("580.1")
     assert read_epoch(roots, "580.1") != before
 
 
-def test_times_of_the_module_do_not_matter(roots: Roots) -> None:
-    """Sysfs makes them up anew when the kernel drops its inode from memory."""
-    before = read_epoch(roots, "580.1")
-    os.utime(roots.sys / "module/nvidia", (1, 1))
-    assert read_epoch(roots, "580.1") == before
+def folder(*, inode: int, ctime_ns: int, size: int) -> os.stat_result:
+    """A stat result with what a marker may be made of."""
+    values = [0o040755, inode, 0, 2, 0, 0, size, 0, 0, ctime_ns // 10**9]
+    return os.stat_result(values, {"st_ctime_ns": ctime_ns})
+
+
+def test_in_sysfs_another_inode_is_another_load() -> None:
+    assert build_load_marker(folder(inode=1, ctime_ns=5, size=0)) != build_load_marker(folder(inode=2, ctime_ns=5, size=0))
+
+
+def test_in_sysfs_a_new_ctime_is_no_new_load() -> None:
+    """The kernel makes it up anew when it has dropped the inode from memory: every claim would be prepared afresh."""
+    assert build_load_marker(folder(inode=1, ctime_ns=5, size=0)) == build_load_marker(folder(inode=1, ctime_ns=6, size=0))
+
+
+def test_on_an_ordinary_file_system_the_ctime_tells() -> None:
+    before, after = (build_load_marker(folder(inode=1, ctime_ns=time_ns, size=4096)) for time_ns in (5, 6))
+    assert before != after
 
 
 def test_without_a_module_the_driver_version_marks_the_load(roots: Roots) -> None:
