@@ -143,7 +143,8 @@ class PluginServer:
         return self._registrar.lost_s() < MAX_LOST_S and self._call_self()
 
     def _call_self(self) -> bool:
-        with grpc.insecure_channel(build_target(self.paths.service)) as channel:
+        own_connection = (("grpc.use_local_subchannel_pool", 1),)  # an old one would say nothing about the socket's file
+        with grpc.insecure_channel(build_target(self.paths.service), options=own_connection) as channel:
             try:
                 dra_v1_grpc.DRAPluginStub(channel).NodePrepareResources(
                     dra_v1.NodePrepareResourcesRequest(), timeout=SELF_CALL_S

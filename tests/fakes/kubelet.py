@@ -41,6 +41,7 @@ from tests.fakes import kubelet_wire
 from tests.fakes.kubelet_wire import CallFailed
 
 DRA_SERVICES = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
+OWN_CONNECTION = ("grpc.use_local_subchannel_pool", 1)
 HEALTH_SERVICES = ("v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")
 
 __all__ = ["CallFailed", "FakeKubelet", "Manners", "NotRegistered", "Plugin"]
@@ -208,8 +209,8 @@ class FakeKubelet:
 
     def _register(self, socket_path: Path, stop: threading.Event) -> bool:
         """One try; true when there is nothing more to do for this socket."""
-        authority = (("grpc.default_authority", urllib.parse.quote(str(socket_path), safe="")),)
-        with grpc.insecure_channel(f"unix:{socket_path}", options=authority) as channel:
+        authority = ("grpc.default_authority", urllib.parse.quote(str(socket_path), safe=""))
+        with grpc.insecure_channel(f"unix:{socket_path}", options=(authority, OWN_CONNECTION)) as channel:
             stub = registration_grpc.RegistrationStub(channel)
             try:
                 stop.wait(self.manners.slow_s)
@@ -230,7 +231,7 @@ class FakeKubelet:
         return fault is None
 
     def _add(self, info: registration.PluginInfo, socket_path: Path) -> None:
-        channel = grpc.insecure_channel(f"unix:{info.endpoint or socket_path}")
+        channel = grpc.insecure_channel(f"unix:{info.endpoint or socket_path}", options=(OWN_CONNECTION,))
         plugin = Plugin(
             name=info.name,
             endpoint=info.endpoint,
