@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
+from driver import log
 from driver.cli.parser import Commands, Parser
 from driver.config.load import encode_settings, load
 from driver.errors import DriverError, Fatal, NvmlError
@@ -54,7 +55,10 @@ Next: docs/cli.md, docs/mock-machines.md, README.md."""
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the answer is the exit code."""
-    return run(parse(sys.argv[1:] if argv is None else argv))
+    args = parse(sys.argv[1:] if argv is None else argv)
+    # What people see is the command's own output; a daemon starts its log anew as its settings say.
+    log.start(form="text", level="debug" if args.debug else "error")
+    return run(args)
 
 
 def run(args: argparse.Namespace) -> int:

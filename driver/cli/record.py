@@ -99,7 +99,6 @@ def run(args: argparse.Namespace) -> int:
 
 def encode_machine(document: MachineDocument) -> str:
     """The document as YAML that ``--nvml mock:FILE`` reads; what is as by default is left out."""
-    import msgspec  # noqa: PLC0415
     import yaml  # noqa: PLC0415
 
     class Dumper(yaml.SafeDumper):
@@ -108,18 +107,25 @@ def encode_machine(document: MachineDocument) -> str:
         def ignore_aliases(self, _: object) -> bool:
             return True
 
-    plain = _without_defaults(msgspec.to_builtins(document))
-    return yaml.dump(plain, Dumper=Dumper, sort_keys=False, width=160, default_flow_style=None)
+    return yaml.dump(_plain(document), Dumper=Dumper, sort_keys=False, width=140, default_flow_style=None)
 
 
-def _without_defaults(value: object) -> object:
-    """Empty and null entries go: they are defaults, but for a board's memory, where null says that there is no figure."""
-    if isinstance(value, list):
-        return [_without_defaults(each) for each in value]
+def _plain(value: object) -> object:
+    import msgspec  # noqa: PLC0415
+
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
     if isinstance(value, dict):
-        kept = {key: _without_defaults(each) for key, each in value.items()}
-        return {key: each for key, each in kept.items() if key == "memory-mib" or each not in (None, [], {}, "")}
-    return value
+        return {key: _plain(each) for key, each in value.items()}
+    if not isinstance(value, msgspec.Struct):
+        return value
+    config = value.__struct_config__
+    plain: dict[str, object] = {config.tag_field: config.tag} if config.tag_field is not None else {}
+    for field in msgspec.structs.fields(value):
+        default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+        if getattr(value, field.name) != default:
+            plain[field.encode_name] = _plain(getattr(value, field.name))
+    return plain
 
 
 def _sentence(count: int, *, is_anonymous: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
@@ -36,15 +37,15 @@ def open_console(stream: TextIO | None = None) -> Console:
 
 def build_node_tables(view: NodeView, width: int) -> RenderableType:
     """Everything that ``gpu-dra inspect`` shows of a node."""
-    parts: list[RenderableType] = [_headline(view), *_boards(view.boards, view.gpus)]
+    parts: list[RenderableType] = [_headline(view), *_boards(view.boards, view.gpus, width)]
     if view.gpus:
         parts += [Text(), _gpu_table(view.gpus)]
     if len(view.gpus) > 1:
         parts += [Text(), _title("Links"), *_matrix(view, width), *_legend(view.links)]
     if view.gpus:
-        parts += [Text(), _title("Sets"), *_set_lines(view)]
-    parts += [each for board in view.boards if board.mig_profiles for each in (Text(), *_mig_table(board))]
-    parts += _warnings(view)
+        parts += [Text(), _title("Sets"), *_set_lines(view, width)]
+    parts += [each for board in view.boards if board.mig_profiles for each in (Text(), *_mig_table(board, width))]
+    parts += _warnings(view, width)
     return Group(*parts)
 
 
@@ -60,17 +61,18 @@ def _headline(view: NodeView) -> Text:
     return text
 
 
-def _boards(boards: Sequence[BoardView], gpus: Sequence[GpuView]) -> list[Text]:
+def _boards(boards: Sequence[BoardView], gpus: Sequence[GpuView], width: int) -> list[Text]:
     """One line for each product, as different tables of one product stand apart only below."""
     members: dict[str, list[int]] = {}
     for board in boards:
         members.setdefault(board.product_name, []).extend(board.gpus)
-    lines = []
+    lines: list[Text] = []
     for name, positions in members.items():
         gpu = gpus[positions[0]]
         capability = f"compute capability {gpu.cuda_compute_capability}" if gpu.cuda_compute_capability else None
         facts = ", ".join(fact for fact in (gpu.architecture, capability) if fact)
-        lines.append(Text(f"  {len(positions)} x {name}" + (f" ({facts})" if facts else "")))
+        text = f"{len(positions)} x {name}" + (f" ({facts})" if facts else "")
+        lines += [Text(f"  {line}") for line in textwrap.wrap(text, width - 2, subsequent_indent="  ")]
     return lines
 
 
@@ -140,30 +142,38 @@ def _legend(links: Iterable[LinkView]) -> list[Text]:
     return lines
 
 
-def _set_lines(view: NodeView) -> list[Text]:
+def _set_lines(view: NodeView, width: int) -> list[Text]:
     """What a claim can ask for, each set by its members."""
-    said = [
-        (name, "  ".join(_braced(members) for members in sets) or "none of more than one GPU")
-        for name, sets in (("nvlinkIsland", view.islands), ("nvlinkQuad", view.quads), ("nvlinkPair", view.pairs))
-    ]
+    named = (("nvlinkIsland", view.islands), ("nvlinkQuad", view.quads), ("nvlinkPair", view.pairs))
+    said = [(name, [_braced(members) for members in sets] or ["none of more than one GPU"]) for name, sets in named]
     said.append(("PCIe root", _grouped(view.gpus, lambda gpu: gpu.pcie_root)))
     said.append(("NUMA node", _grouped(view.gpus, lambda gpu: gpu.numa_node)))
     fabrics = {gpu.fabric for gpu in view.gpus if gpu.fabric is not None}
     for fabric in sorted(fabrics, key=lambda each: (each.cluster_uuid, each.clique_id)):
         members = [gpu.gpu for gpu in view.gpus if gpu.fabric == fabric]
         state = "" if fabric.complete else " (not complete)"
-        said.append(("fabric", f"{fabric.cluster_uuid}.{fabric.clique_id}{state} {_braced(members)}"))
-    return [Text(f"  {name:<12}  {text}") for name, text in said]
+        said.append(("fabric", [f"{fabric.cluster_uuid}.{fabric.clique_id}{state}", _braced(members)]))
+    return [line for name, items in said for line in _hanging(f"  {name:<12}", items, width)]
 
 
-def _grouped(gpus: Iterable[GpuView], fact: Callable[[GpuView], object]) -> str:
+def _hanging(head: str, items: Iterable[str], width: int) -> list[Text]:
+    """Items after a head, as many on a line as fit, the further lines indented below the first."""
+    lines = [head]
+    for item in items:
+        if len(lines[-1]) + 2 + len(item) > width and lines[-1].strip():
+            lines.append(" " * len(head))
+        lines[-1] += f"  {item}"
+    return [Text(line) for line in lines]
+
+
+def _grouped(gpus: Iterable[GpuView], fact: Callable[[GpuView], object]) -> list[str]:
     members: dict[str, list[int]] = {}
     for gpu in gpus:
         members.setdefault(_said(fact(gpu)), []).append(gpu.gpu)
-    return "  ".join(f"{value} {_braced(each)}" for value, each in members.items())
+    return [f"{value} {_braced(each)}" for value, each in members.items()]
 
 
-def _mig_table(board: BoardView) -> list[RenderableType]:
+def _mig_table(board: BoardView, width: int) -> list[RenderableType]:
     table = _table(
         ("  id", "right"),
         ("slices", "right"),
@@ -181,13 +191,15 @@ def _mig_table(board: BoardView) -> list[RenderableType]:
             " ".join(str(each.start) for each in profile.placements),
             str(profile.placements[0].size) if profile.placements else "-",
         )
-    return [_title(f"MIG profiles of {board.product_name}, GPU {_braced(board.gpus)}"), table]
+    title = textwrap.wrap(f"MIG profiles of {board.product_name}, GPU {_braced(board.gpus)}", width)
+    return [*(_title(line) for line in title), table]
 
 
-def _warnings(view: NodeView) -> list[RenderableType]:
-    lines = [_failure(failure) for failure in view.failures]
-    lines += [f"links of {_braced(link.gpus)} are not the same seen from both ends" for link in view.links if link.asymmetric]
-    lines += list(view.notes)
+def _warnings(view: NodeView, width: int) -> list[RenderableType]:
+    said = [_failure(failure) for failure in view.failures]
+    said += [f"links of {_braced(link.gpus)} are not the same seen from both ends" for link in view.links if link.asymmetric]
+    said += list(view.notes)
+    lines = [line for text in said for line in textwrap.wrap(text, width - 2, subsequent_indent="  ")]
     return [Text(), _title("Take note"), *(Text(f"  {line}", style="yellow") for line in lines)] if lines else []
 
 

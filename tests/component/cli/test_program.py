@@ -1,0 +1,64 @@
+"""The program as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+HEAVY = ("grpc", "google.protobuf", "rich", "yaml", "msgspec", "urllib3", "kubernetes", "pynvml")
+
+
+def _run(*argv: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("GPU_DRA_")}
+    return subprocess.run(
+        [sys.executable, "-m", "driver.cli.main", *argv],
+        capture_output=True,
+        text=True,
+        env=clean | environ,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        f"from driver.cli.main import build_parser; build_parser(); import sys; print([m for m in {HEAVY} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_help_and_version_end_well() -> None:
+    assert (_run("--help").returncode, _run("inspect", "--help").returncode) == (0, 0)
+    assert _run("--version").stdout.startswith("gpu-dra ")
+
+
+def test_a_wrong_setting_ends_with_2_and_no_traceback() -> None:
+    done = _run("inspect", GPU_DRA_NVML="wrong")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("gpu-dra: error: setting environment GPU_DRA_NVML")
+    assert "Traceback" not in done.stderr
+
+
+def test_debug_adds_the_traceback() -> None:
+    assert "Traceback" in _run("inspect", "--debug", GPU_DRA_NVML="wrong").stderr
+
+
+def test_a_reader_that_goes_away_is_no_traceback() -> None:
+    """``gpu-dra inspect -o yaml | head -1``: the code is SIGPIPE's, as the shell's own tools have it."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "driver.cli.main", "inspect", "--nvml", "mock:dgx-2", "-o", "yaml"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(60) == 141
+
+
+def test_output_is_plain_where_the_reader_is_a_program() -> None:
+    assert "\x1b" not in _run("inspect", "--nvml", "mock:dgx-1v").stdout
