@@ -18,6 +18,8 @@ _DT_NULL, _DT_STRTAB, _DT_SONAME = 0, 5, 14
 _MOST_SEGMENTS = 64
 _MOST_ENTRIES = 1024
 _MOST_NAME_BYTES = 256
+_LARGEST_OFFSET = 1 << 40
+"""Beyond what a file system can hold, ``seek`` fails as if the disk were broken."""
 _NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*", re.ASCII)
 
 
@@ -43,7 +45,7 @@ def read_elf(path: Path) -> ElfFacts | None:
             return ElfFacts(is_64_bit=False, soname=None)
         try:
             return ElfFacts(is_64_bit=True, soname=_find_soname(file, start))
-        except (struct.error, ValueError, OverflowError):
+        except ValueError:
             return ElfFacts(is_64_bit=True, soname=None)
 
 
@@ -58,8 +60,7 @@ def _find_soname(file: BinaryIO, header: bytes) -> str | None:
     offset = _file_offset(segments, tags[_DT_STRTAB] + tags[_DT_SONAME])
     if offset is None:
         return None
-    file.seek(offset)
-    name, end, _ = file.read(_MOST_NAME_BYTES).partition(b"\0")
+    name, end, _ = _read_at(file, offset, _MOST_NAME_BYTES).partition(b"\0")
     text = name.decode("ascii", errors="replace")
     return text if end and _NAME.fullmatch(text) else None
 
@@ -69,20 +70,25 @@ def _read_segments(file: BinaryIO, header: bytes) -> list[tuple[int, ...]]:
     offset, entry_size, count = fields[5], fields[9], fields[10]
     if entry_size != _SEGMENT.size:
         return []
-    file.seek(offset)
-    table = file.read(_SEGMENT.size * min(count, _MOST_SEGMENTS))
+    table = _read_at(file, offset, _SEGMENT.size * min(count, _MOST_SEGMENTS))
     return list(_SEGMENT.iter_unpack(table[: len(table) // _SEGMENT.size * _SEGMENT.size]))
 
 
 def _read_dynamic(file: BinaryIO, *, offset: int, size: int) -> dict[int, int]:
-    file.seek(offset)
-    table = file.read(min(size, _ENTRY.size * _MOST_ENTRIES))
+    table = _read_at(file, offset, min(size, _ENTRY.size * _MOST_ENTRIES))
     tags: dict[int, int] = {}
     for tag, value in _ENTRY.iter_unpack(table[: len(table) // _ENTRY.size * _ENTRY.size]):
         if tag == _DT_NULL:
             break
         tags[tag] = value
     return tags
+
+
+def _read_at(file: BinaryIO, offset: int, size: int) -> bytes:
+    if offset > _LARGEST_OFFSET:
+        raise ValueError(f"offset {offset:#x} lies in no file")
+    file.seek(offset)
+    return file.read(size)
 
 
 def _file_offset(segments: list[tuple[int, ...]], address: int) -> int | None:

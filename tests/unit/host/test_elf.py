@@ -38,6 +38,8 @@ NAMELESS = {
     "a hidden file": make_elf(b".so"),
     "other bytes": make_elf(b"lib\xff.so"),
     "a name without an end": make_elf(b"a" * 300),
+    "an offset that lies in no file": make_elf(b"libcuda.so.1")[:32] + b"\xff" * 8 + make_elf(b"libcuda.so.1")[40:],
+    "segments of another size": make_elf(b"libcuda.so.1")[:54] + b"\x00" + make_elf(b"libcuda.so.1")[55:],
     "cut after the header": make_elf(b"libcuda.so.1")[:64],
     "cut in the segments": make_elf(b"libcuda.so.1")[:100],
     "cut before the strings": make_elf(b"libcuda.so.1")[:0x300],

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import string
+from collections import Counter
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driver.api.resource_v1 import Attribute, Counter, CounterConsumption, CounterSet, Device, Taint
+from driver.api.resource_v1 import Attribute, CounterConsumption, CounterSet, Device, Taint
+from driver.api.resource_v1 import Counter as CounterValue
 from driver.names import GpuUUID
 from driver.nvml.readings import FabricReading, GpuReading, MachineReading, NvLinkReading, PciAddress, PcieLevel, RemoteType
 from driver.resourceslice.attributes import Allocator
@@ -85,6 +87,16 @@ def test_the_quad_with_the_weakest_gpu_is_given_out_first() -> None:
     assert positions(built(reading)) == [4, 5, 6, 7, 0, 1, 2, 3]
 
 
+@pytest.mark.parametrize(("attribute", "size"), [("nvlinkPair", 2), ("nvlinkQuad", 4)])
+@pytest.mark.parametrize("name", ["dgx_1p", "dgx_1v", "dgx_2", "hgx_8"])
+def test_single_gpus_taken_in_order_leave_as_many_whole_sets_as_can_be(name: str, attribute: str, size: int) -> None:
+    """What kube-scheduler does with pods of one GPU, one after the other."""
+    devices = built(getattr(machines, name)()).devices
+    for taken in range(len(devices) + 1):
+        free = Counter(device.attributes[attribute] for device in devices[taken:])
+        assert sum(count == size for count in free.values()) == (len(devices) - taken) // size
+
+
 def test_the_same_machine_gives_the_same_bytes() -> None:
     first, second = (msgspec.json.encode(built(machines.dgx_2()).devices) for _ in range(2))
     assert first == second
@@ -112,8 +124,8 @@ def test_devices_are_cut_at_64_in_order(count: int, sizes: list[int]) -> None:
 
 
 def test_counters_stand_apart_eight_sets_a_slice() -> None:
-    counter_sets = tuple(CounterSet(name=f"gpu-{i}", counters={"memory": Counter(value="80Gi")}) for i in range(9))
-    draws = (CounterConsumption(counter_set="gpu-8", counters={"memory": Counter(value="10Gi")}),)
+    counter_sets = tuple(CounterSet(name=f"gpu-{i}", counters={"memory": CounterValue(value="80Gi")}) for i in range(9))
+    draws = (CounterConsumption(counter_set="gpu-8", counters={"memory": CounterValue(value="10Gi")}),)
     contents = build_slice_contents([device(0, consumes_counters=draws)], counter_sets)
     assert [(len(content.shared_counters), len(content.devices)) for content in contents] == [(8, 0), (1, 0), (0, 1)]
     assert pool_faults(contents) == []
