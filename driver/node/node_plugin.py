@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 
-from driver import log
 from driver.cdi.host import HostFacts
 from driver.cdi.store import CdiStore
 from driver.claims.cleanup import Cleanup
@@ -31,8 +30,6 @@ from driver.plugin.server import PluginCallbacks, PluginServer, PluginSettings
 from driver.resourceslice.other_publisher import detect_other_publisher, read_nvidia_traces
 from driver.resourceslice.publish import Publisher, PublisherReports
 from driver.resourceslice.publisher_lock import FilePublisherLock
-
-_LOG = log.logger(__name__)
 
 LAST_WORDS_S = 2.0
 """How long an event about why the process ends may take to reach the API server."""
@@ -148,7 +145,6 @@ class NodePlugin:
         self._ended.set()
 
     def _note_registered(self) -> None:
-        log.event(_LOG, log.INFO, "registered with the kubelet", driver=self._settings.driver_name)
         self._preparer.note_registered()
         self._publisher.resync()
 

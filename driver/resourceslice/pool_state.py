@@ -7,10 +7,15 @@ were before).
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from driver.api.resource_v1 import ResourceSlice
 from driver.kube.watch import Change, ChangeKind, Listed
 from driver.names import PoolName
 from driver.resourceslice.diff import MAX_GENERATION
+
+_GONE_MAX = 256
+"""Deletions that are remembered, so that the late answer to a write does not bring its slice back to life."""
 
 
 class PoolState:
@@ -22,6 +27,7 @@ class PoolState:
         self._pool = pool
         self._by_uid: dict[str, ResourceSlice] = {}
         self._deleted: set[str] = set()
+        self._seen_gone: OrderedDict[str, None] = OrderedDict()
 
     @property
     def slices(self) -> tuple[ResourceSlice, ...]:
@@ -33,6 +39,9 @@ class PoolState:
         item, uid = change.item, change.item.metadata.uid
         if change.kind is ChangeKind.DELETED:
             self._deleted.discard(uid)
+            self._seen_gone[uid] = None
+            while len(self._seen_gone) > _GONE_MAX:
+                self._seen_gone.popitem(last=False)
             return self._by_uid.pop(uid, None) is not None
         known = self._by_uid.get(uid)
         if uid in self._deleted or (known is not None and not _is_later(item, than=known.metadata.resource_version)):
@@ -53,9 +62,12 @@ class PoolState:
         is_first, self.is_listed = not self.is_listed, True
         return is_first or bool(gone)
 
-    def note_written(self, stored: ResourceSlice) -> None:
-        """Take in the answer to a write of ours, or to a GET."""
+    def note_written(self, stored: ResourceSlice) -> bool:
+        """Take in the answer to a write of ours, or to a GET. False when the watch told its deletion before the answer came."""
+        if stored.metadata.uid in self._seen_gone:
+            return False
         self._keep(stored)
+        return True
 
     def note_deleted(self, item: ResourceSlice) -> None:
         """A delete of ours was done: what the watch still says of it is old."""

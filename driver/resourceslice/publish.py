@@ -235,7 +235,8 @@ class Publisher:
     def _note_stored(self, sent: ResourceSlice, stored: ResourceSlice) -> None:
         asked, given = content_of(sent), content_of(stored)
         with self._wake:
-            self._pool.note_written(stored)
+            if not self._pool.note_written(stored):
+                self._pace.ask_soon()
             if is_same_content(asked, given):
                 return
             count = sent.spec.pool.resource_slice_count
