@@ -28,6 +28,7 @@ class PoolState:
         self._by_uid: dict[str, ResourceSlice] = {}
         self._deleted: set[str] = set()
         self._seen_gone: OrderedDict[str, None] = OrderedDict()
+        self._listed_version = ""
 
     @property
     def slices(self) -> tuple[ResourceSlice, ...]:
@@ -59,12 +60,20 @@ class PoolState:
         for uid in gone:
             del self._by_uid[uid]
         self._deleted &= listed.uids
+        self._listed_version = listed.resource_version
         is_first, self.is_listed = not self.is_listed, True
         return is_first or bool(gone)
 
     def note_written(self, stored: ResourceSlice) -> bool:
-        """Take in the answer to a write of ours, or to a GET. False when the watch told its deletion before the answer came."""
-        if stored.metadata.uid in self._seen_gone:
+        """Take in the answer to a write of ours, or to a GET. False when the watch was quicker: it knows something later."""
+        uid = stored.metadata.uid
+        known = self._by_uid.get(uid)
+        if known is not None:
+            is_news = _is_later(stored, than=known.metadata.resource_version)
+            if is_news:
+                self._keep(stored)
+            return is_news or known.metadata.resource_version == stored.metadata.resource_version
+        if uid in self._seen_gone or not _is_later(stored, than=self._listed_version):
             return False
         self._keep(stored)
         return True
