@@ -52,7 +52,7 @@ class EventCalls(Session):
     @nvml_call
     def device_supported_event_types(self, device: Device) -> int:
         self._gpu(device)
-        return _SUPPORTED
+        return int(_SUPPORTED)
 
     @nvml_call
     def event_set_create(self) -> EventSet:
@@ -61,7 +61,7 @@ class EventCalls(Session):
     @nvml_call
     def device_register_events(self, device: Device, event_types: int, event_set: EventSet) -> None:
         index = self._require(device, "gpu").gpu
-        if event_types & ~_SUPPORTED:
+        if event_types & ~int(_SUPPORTED):
             raise Refused(Code.NOT_SUPPORTED)
         found = self._event_set(event_set)
         with found.lock:
