@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
+import stat
 import time
 from pathlib import Path
 
@@ -67,15 +69,37 @@ def delete_leftovers(folder: Path, prefix: str, *, now_s: float | None = None) -
     return deleted
 
 
+class NotPlainFile(OSError):
+    """A folder, a link, a pipe: nothing that this program wrote."""
+
+
 def read_bounded(path: Path, max_bytes: int) -> bytes:
     """The file's bytes, at most ``max_bytes`` and one; the caller refuses what is longer.
 
     Raises:
+        NotPlainFile: something else stands there; it is not followed, and not waited for.
         OSError
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read(max_bytes + 1)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as err:
+        if err.errno in (errno.ELOOP, errno.ENXIO):
+            raise NotPlainFile(err.errno, "it is a link or a socket", str(path)) from err
+        raise
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise NotPlainFile(errno.EINVAL, "it is no plain file", str(path))
+        return _read(descriptor, max_bytes + 1)
+    finally:
+        os.close(descriptor)
+
+
+def _read(descriptor: int, wanted: int) -> bytes:
+    parts = []
+    while wanted > 0 and (part := os.read(descriptor, min(wanted, 1 << 20))):
+        parts.append(part)
+        wanted -= len(part)
+    return b"".join(parts)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

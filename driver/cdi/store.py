@@ -106,7 +106,7 @@ class CdiStore:
         path = self.path(uid)
         try:
             found = cdi_spec.decode_annotations(atomic.read_bounded(path, SPEC_MAX_BYTES))
-        except (FileNotFoundError, SpecInvalid):
+        except (FileNotFoundError, atomic.NotPlainFile, SpecInvalid):
             return None
         except OSError as err:
             raise StateUnwritable(f"reading CDI file {path}: {err}") from err
@@ -134,7 +134,7 @@ class CdiStore:
         """Whose file it is; None where there is none, or where it does not say."""
         try:
             return cdi_spec.decode_annotations(atomic.read_bounded(path, SPEC_MAX_BYTES)).get(OWNER_ANNOTATION)
-        except (FileNotFoundError, SpecInvalid):
+        except (FileNotFoundError, atomic.NotPlainFile, SpecInvalid):
             return None
 
     def _make_folder(self) -> None:

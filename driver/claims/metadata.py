@@ -134,7 +134,7 @@ class MetadataFolder:
     def _is_own(self, path: Path) -> bool:
         try:
             annotations = cdi_spec.decode_annotations(atomic.read_bounded(path, SPEC_MAX_BYTES))
-        except (FileNotFoundError, cdi_spec.SpecInvalid):
+        except (FileNotFoundError, atomic.NotPlainFile, cdi_spec.SpecInvalid):
             return False
         return annotations.get(OWNER_ANNOTATION) == self._place.owner
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,12 +130,8 @@ def read_file(path: Path, uid: ClaimUID) -> Stored | Corrupt:
         return Corrupt(uid=uid, path=path, why="it was set aside before")
     try:
         record, body = claim_record.decode_record(atomic.read_bounded(path, claim_record.RECORD_MAX_BYTES))
-    except RecordInvalid as err:
+    except (RecordInvalid, atomic.NotPlainFile) as err:
         return Corrupt(uid=uid, path=path, why=str(err))
-    except OSError as err:
-        if err.errno not in (errno.ELOOP, errno.EISDIR):
-            raise
-        return Corrupt(uid=uid, path=path, why="it is no plain file")
     if record.uid != uid:
         return Corrupt(uid=uid, path=path, why=f"it is the record of claim {record.uid}")
     return Stored(record=record, body=body)

@@ -1,0 +1,95 @@
+"""What a container gets for its GPUs."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from driver.cdi.edits import GrantedGpu, build_claim_spec, build_common_edits, build_gpu_edits
+from driver.cdi.spec import ContainerEdits, DeviceNodeEdit, Hook, Mount, encode_spec
+from driver.host.device_nodes import DeviceNode
+from driver.host.driver_files import DriverFiles
+from driver.names import GpuUUID
+from driver.nvml.readings import PciAddress
+from tests.fakes.claims import VERSION, driver_files
+from tests.unit.cdi.cdi_schema import validate_cdi
+
+
+def node(name: str, minor: int, *, host: str = "/dev") -> DeviceNode:
+    return DeviceNode(path=f"/dev/{name}", host_path=f"{host}/{name}", type="c", major=195, minor=minor)
+
+
+def granted(position: int, **changes: str) -> GrantedGpu:
+    return GrantedGpu(
+        name=changes.get("name", f"claim-gpu-{position}"),
+        uuid=GpuUUID(f"GPU-{position}"),
+        pci=PciAddress(0, 0x10 + position, 0),
+        node=node(f"nvidia{position}", position, host=changes.get("host", "/dev")),
+    )
+
+
+CONTROL = (node("nvidiactl", 255), node("nvidia-uvm", 0))
+
+
+def test_r25_each_gpu_has_a_node_and_a_variable_of_its_own() -> None:
+    """R25: a container may get devices of several claims; one variable with a list would hold the last claim's alone."""
+    assert build_gpu_edits(granted(3)) == ContainerEdits(
+        env=("GPU_DRA_DEVICE_0000_13_00_0=GPU-3",),
+        device_nodes=(DeviceNodeEdit(path="/dev/nvidia3", type="c", major=195, minor=3, permissions="rw"),),
+    )
+
+
+def test_a_node_from_another_dev_root_keeps_its_name_in_the_container() -> None:
+    (edit,) = build_gpu_edits(granted(0, host="/mock/dev")).device_nodes
+    assert (edit.path, edit.host_path) == ("/dev/nvidia0", "/mock/dev/nvidia0")
+
+
+def test_r43_without_a_hook_each_library_stands_under_its_soname_too() -> None:
+    """R43: nothing else makes the loader find libcuda.so.1."""
+    edits = build_common_edits(CONTROL, driver_files())
+    options = ("ro", "nosuid", "nodev", "bind")
+    library = f"/host/usr/lib64/libcuda.so.{VERSION}"
+    assert edits.mounts == (
+        Mount(host_path=library, container_path=f"/usr/lib64/libcuda.so.{VERSION}", options=options),
+        Mount(host_path=library, container_path="/usr/lib64/libcuda.so.1", options=options),
+        Mount(host_path="/host/usr/bin/nvidia-smi", container_path="/usr/bin/nvidia-smi", options=options),
+    )
+    assert edits.hooks == ()
+    assert edits.env == ("NVIDIA_VISIBLE_DEVICES=void",)
+    assert [each.path for each in edits.device_nodes] == ["/dev/nvidiactl", "/dev/nvidia-uvm"]
+
+
+def test_with_a_hook_links_and_the_loaders_cache_are_its_business() -> None:
+    edits = build_common_edits(CONTROL, driver_files(has_hook=True))
+    path = "/host/usr/bin/nvidia-cdi-hook"
+    link = f"libcuda.so.{VERSION}::/usr/lib64/libcuda.so.1"
+    assert edits.hooks == (
+        Hook(hook_name="createContainer", path=path, args=("nvidia-cdi-hook", "create-symlinks", "--link", link)),
+        Hook(hook_name="createContainer", path=path, args=("nvidia-cdi-hook", "update-ldcache", "--folder", "/usr/lib64")),
+    )
+    assert [mount.container_path for mount in edits.mounts] == [f"/usr/lib64/libcuda.so.{VERSION}", "/usr/bin/nvidia-smi"]
+
+
+def test_a_claims_file_grants_each_gpu_apart_and_the_rest_once() -> None:
+    spec = build_claim_spec([granted(0), granted(1)], CONTROL, driver_files(), {"a": "b"})
+    assert [device.name for device in spec.devices] == ["claim-gpu-0", "claim-gpu-1"]
+    assert spec.annotations == {"a": "b"}
+    validate_cdi(json.loads(encode_spec(spec)))
+
+
+def test_a_gpu_that_two_results_name_stands_there_once() -> None:
+    """B66: two requests with admin access see the same GPUs; two devices of one name make the whole file invalid."""
+    spec = build_claim_spec([granted(0), granted(0)], CONTROL, driver_files(), {})
+    assert [device.name for device in spec.devices] == ["claim-gpu-0"]
+    encode_spec(spec)
+
+
+@pytest.mark.parametrize("has_hook", [True, False])
+def test_a_root_without_libraries_needs_no_hook(has_hook: bool) -> None:
+    files = DriverFiles(driver_version=VERSION, libraries=(), binaries=(), cdi_hook=driver_files(has_hook=has_hook).cdi_hook)
+    edits = build_common_edits((), files)
+    assert (edits.mounts, edits.hooks, edits.device_nodes) == ((), (), ())
+    assert not edits.is_empty()
+    assert msgspec.structs.replace(edits, env=()).is_empty()
