@@ -78,7 +78,7 @@ def _run_one(stage: Stage, scenario: Scenario, dumps: Path) -> tuple[bool, str]:
         if error is None:
             dump_state(stage, scenario.name, traceback.format_exc(), dumps)
         error = error or err
-    return (True, seen) if error is None else (False, f"{type(error).__name__}: {error}"[:600])
+    return (True, seen) if error is None else (False, " ".join(f"{type(error).__name__}: {error}".split())[:600])
 
 
 def dump_state(stage: Stage, name: str, trace: str, dumps: Path) -> None:

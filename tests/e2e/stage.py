@@ -17,6 +17,7 @@ from tests.e2e.plugin import Plugin, PluginFailed, PluginFolders
 
 POD_WITHIN_S = 120.0
 """A prepare that fails is tried again by the kubelet after 10 to 15 s; several may."""
+_OURS = ("Pod", "ResourceClaimTemplate", "ResourceClaim")
 
 
 class NotAsExpected(Exception):
@@ -208,10 +209,10 @@ class Stage:
         cluster.wait_for_component(self.layout, component)
 
     def _is_inhabited(self) -> bool:
-        return any(self.api.find(kind, NAMESPACE) for kind in ("Pod", "ResourceClaim"))
+        return any(self.api.find(kind, NAMESPACE) for kind in _OURS)
 
     def _delete_all(self) -> None:
-        for kind in ("Pod", "ResourceClaimTemplate", "ResourceClaim"):
+        for kind in _OURS:
             for found in self.api.find(kind, NAMESPACE):
                 self.api.delete(kind, NAMESPACE, found["metadata"]["name"])
         for kind in ("Pod", "ResourceClaim"):

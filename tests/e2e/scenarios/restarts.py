@@ -163,16 +163,16 @@ def wipe_cdi_folder(stage: Stage) -> str:
 
 @SUITE.add("a named claim is prepared again right after its unprepare")
 def reuse_named_claim(stage: Stage) -> str:
-    """Five pods one after the other, each created the moment its predecessor is gone, all on one named claim."""
+    """Three pods one after the other, each created the moment its predecessor is gone, all on one named claim."""
     stage.start_plugin(MACHINE)
     stage.api.create(objects.claim("named", TWO))
     given: list[tuple[str, ...]] = []
-    for number in range(5):
+    for number in range(3):
         name = f"user-{number}"
         stage.api.create(objects.pod(name, named="named"))
         given.append(stage.expect_own_devices(name, stage.wait_running(name)))
         stage.delete_pods(name)
-    return f"5 pods in turn, each with {given[0]}"
+    return f"3 pods in turn, each with {given[0]}"
 
 
 @SUITE.add("a force-deleted pod whose container still runs keeps its GPUs")
