@@ -74,44 +74,52 @@ def _count_numa_nodes(nodes: list[int | None]) -> int:
 
 
 class _Search:
-    """Branch and bound over sets, the lowest position first.
+    """Branch and bound over sets, the lowest position first. Sets of positions are bit masks.
 
-    The bound: a set is worth at most what the best sets of its members are worth, a share of each.
+    A position's worth is the merit of the best set that it can be in, so no set is worth more than the least of its members.
     """
 
     def __init__(self, merits: dict[tuple[int, ...], int], size: int) -> None:
         self._size = size
-        self._by_lowest: dict[int, list[tuple[tuple[int, ...], int]]] = {}
-        self._share: dict[int, int] = {}
+        self._by_lowest: dict[int, list[tuple[int, int, tuple[int, ...]]]] = {}
+        self._worth: dict[int, int] = {}
         for candidate, merit in sorted(merits.items(), key=lambda item: (-item[1], item[0])):
-            self._by_lowest.setdefault(candidate[0], []).append((candidate, merit))
+            mask = sum(1 << position for position in candidate)
+            self._by_lowest.setdefault(1 << candidate[0], []).append((mask, merit, candidate))
             for position in candidate:
-                self._share.setdefault(position, merit)
+                self._worth.setdefault(1 << position, merit)
+        self._bounds: dict[int, int] = {}
+        self._reached: dict[int, int] = {}
         self._best_merit = 0
         self._best: list[tuple[int, ...]] = []
         self._steps = 0
 
     def best(self) -> list[tuple[int, ...]]:
         """Runs the search."""
-        self._extend(tuple(sorted(self._share)), [], 0)
+        self._extend(sum(self._worth), [], 0)
         return self._best
 
-    def _extend(self, rest: tuple[int, ...], chosen: list[tuple[int, ...]], merit: int) -> None:
+    def _extend(self, rest: int, chosen: list[tuple[int, ...]], merit: int) -> None:
         if merit > self._best_merit:
-            self._best_merit, self._best = merit, list(chosen)
+            self._best_merit, self._best = merit, chosen
         self._steps += 1
-        if self._steps > _MOST_STEPS or merit + self._bound(rest) <= self._best_merit:
+        if self._steps > _MOST_STEPS or merit + self._bound(rest) <= self._best_merit or self._reached.get(rest, -1) >= merit:
             return
-        free = set(rest)
-        for candidate, gain in self._by_lowest.get(rest[0], ()):
-            if free.issuperset(candidate):
-                after = tuple(position for position in rest if position not in candidate)
-                if merit + gain + self._bound(after) > self._best_merit:
-                    self._extend(after, [*chosen, candidate], merit + gain)
-        self._extend(rest[1:], chosen, merit)
+        self._reached[rest] = merit
+        lowest = rest & -rest
+        for mask, gain, candidate in self._by_lowest.get(lowest, ()):
+            if mask & rest == mask and merit + gain + self._bound(rest ^ mask) > self._best_merit:
+                self._extend(rest ^ mask, [*chosen, candidate], merit + gain)
+        self._extend(rest ^ lowest, chosen, merit)
 
-    def _bound(self, rest: tuple[int, ...]) -> int:
-        """The most that sets out of ``rest`` can be worth; 0 when it holds no whole set."""
-        usable = len(rest) // self._size * self._size
-        shares = sorted((self._share[position] for position in rest), reverse=True)[:usable]
-        return sum(shares) // self._size
+    def _bound(self, rest: int) -> int:
+        """The most that sets out of ``rest`` can be worth together; 0 when it holds no whole set.
+
+        Of the sets in falling order of worth, the n-th has n times ``size`` members that are all worth at least as much.
+        """
+        known = self._bounds.get(rest)
+        if known is None:
+            # Positions stand in falling order of worth: they were met with their best set first.
+            worths = [worth for position, worth in self._worth.items() if position & rest]
+            known = self._bounds[rest] = sum(worths[self._size - 1 :: self._size])
+        return known

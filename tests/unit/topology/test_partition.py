@@ -253,11 +253,29 @@ def test_the_order_in_which_nvml_lists_gpus_changes_nothing(name: str, shuffle: 
     assert build_topology(machines.machine(mixed, reading.pcie_levels)).gpus == build_topology(reading).gpus
 
 
-def test_sixteen_gpus_take_no_search_to_speak_of() -> None:
+def degraded_dgx_2() -> MachineReading:
+    """16 GPUs of which hardly two have the same links left."""
+    whole = machines.dgx_2()
+    ports = [machines.switch_ports(6, down=position % 7) for position in range(16)]
+    gpus = [machines.gpu(position, nvlinks=ports[position], numa_node=position // 8) for position in range(16)]
+    return machines.machine(gpus, whole.pcie_levels)
+
+
+@pytest.mark.parametrize("reading", [machines.dgx_2(), degraded_dgx_2()], ids=["whole", "degraded"])
+def test_sixteen_gpus_take_no_search_to_speak_of(reading: MachineReading) -> None:
     """Partition by enumeration takes seconds here (device-plugin #774); the margin is for a busy machine."""
     start = time.monotonic()
-    build_topology(machines.dgx_2())
+    build_topology(reading)
     assert time.monotonic() - start < 2
+
+
+def test_a_degraded_board_groups_gpus_of_like_strength() -> None:
+    """A quad is as weak as its weakest GPU, so the sum of bottlenecks is largest when like stands with like."""
+    reading = degraded_dgx_2()
+    links = build_links(reading.gpus, reading.pcie_levels)
+    strengths = sorted((6 - position % 7 for position in range(16)), reverse=True)
+    quads = [members for members in sets_of(partition_of(reading).quads) if len(members) == 4]
+    assert sum(_ring(tuple(quad), links)[0] for quad in quads) == sum(strengths[3::4])
 
 
 @pytest.mark.parametrize("size", [16, 64])
