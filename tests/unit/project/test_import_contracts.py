@@ -30,6 +30,8 @@ BREACHES = {
         "driver.resourceslice.content -> driver.claims.model",
     ),
     "a part reads settings": ("node/__init__.py", "import driver.config.settings", "driver.node -> driver.config.settings"),
+    "a part chooses the mock": ("node/machine.py", "import driver.nvml.mock", "driver.node.machine -> driver.nvml.mock"),
+    "a part chooses NVML": ("node/machine.py", "import driver.nvml.real", "driver.node.machine -> driver.nvml.real"),
     "a claim goes to the API server": (
         "claims/plan.py",
         "import driver.kube.backoff",
