@@ -132,9 +132,8 @@ def test_a_caller_that_gives_up_leaves_one_waiting_thread_for_all_that_follow(tm
 
 def test_a_lock_that_comes_when_nobody_wants_it_any_more_is_let_go(tmp_path: Path) -> None:
     mine, other = table(tmp_path), table(tmp_path)
-    with mine.hold_claim(ref(1), Deadline(0), "a"):
-        with pytest.raises(ClaimBusy), other.hold_claim(ref(1), Deadline(NOW), "b"):
-            pass
+    with mine.hold_claim(ref(1), Deadline(0), "a"), pytest.raises(ClaimBusy), other.hold_claim(ref(1), Deadline(NOW), "b"):
+        pass
     third = table(tmp_path)
     with third.hold_claim(ref(1), Deadline(20), "c"):
         pass
