@@ -202,11 +202,19 @@ class Stage:
                 cluster.start_component(self.layout, name)
                 cluster.wait_for_component(self.layout, name)
 
-    def restart(self, component: str) -> None:
-        """Restart one part of the cluster and wait until it answers."""
+    def stop_component(self, component: str) -> None:
+        """Stop one part of the cluster; it is started again with the scenario's end."""
         cluster.stop_component(self.layout, component)
+
+    def start_component(self, component: str) -> None:
+        """Start it again, and wait until it answers."""
         cluster.start_component(self.layout, component)
         cluster.wait_for_component(self.layout, component)
+
+    def restart(self, component: str) -> None:
+        """Restart one part of the cluster and wait until it answers."""
+        self.stop_component(component)
+        self.start_component(component)
 
     def _is_inhabited(self) -> bool:
         return any(self.api.find(kind, NAMESPACE) for kind in _OURS)

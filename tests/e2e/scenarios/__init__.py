@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.e2e.runner import Scenario
-from tests.e2e.scenarios import examples, placement, restarts
+from tests.e2e.scenarios import crashes, examples, machines, mixed_calls, placement, restarts
 
-ALL: tuple[Scenario, ...] = tuple(scenario for module in (placement, examples, restarts) for scenario in module.SUITE.scenarios)
+_MODULES = (placement, examples, machines, mixed_calls, restarts, crashes)
+ALL: tuple[Scenario, ...] = tuple(scenario for module in _MODULES for scenario in module.SUITE.scenarios)

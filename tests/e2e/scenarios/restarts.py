@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hack.devcluster import cluster
 from hack.devcluster.processes import wait_until
 from tests.e2e import calls, objects
 from tests.e2e.kube import Json
@@ -112,12 +111,11 @@ SUITE.add("the plugin is killed with -9 under a running pod")(_restart_around_a_
 @SUITE.add("the plugin starts while the API server is down")
 def start_without_api_server(stage: Stage) -> str:
     """It registers, and publishes once the API server is back; then pods run."""
-    cluster.stop_component(stage.layout, "apiserver")
+    stage.stop_component("apiserver")
     plugin = stage.new_plugin(MACHINE)
     plugin.start()
     plugin.wait_registered()
-    cluster.start_component(stage.layout, "apiserver")
-    cluster.wait_for_component(stage.layout, "apiserver")
+    stage.start_component("apiserver")
     began = time.monotonic()
     stage.wait_pool(devices=8)
     published_s = time.monotonic() - began
@@ -182,7 +180,7 @@ def force_delete(stage: Stage) -> str:
     all_gpus = objects.claim_spec([objects.exactly(count=8)])
     stage.expect_own_devices("old", stage.run_pod("old", all_gpus))
     devices = objects.allocated_devices(stage.read_claim_of("old"))
-    cluster.stop_component(stage.layout, "kubelet")
+    stage.stop_component("kubelet")
     stage.delete_pods("old", grace_s=0)
     stolen = stage.create_allocated_claim("thief", devices[:1])
     message = calls.claim_message(stolen)
@@ -190,8 +188,7 @@ def force_delete(stage: Stage) -> str:
     expect(bool(answer.error), "a GPU was given away while the container of the force-deleted pod still ran")
     stage.api.delete("ResourceClaim", NAMESPACE, "thief")
     stage.create_pod("new", all_gpus)
-    cluster.start_component(stage.layout, "kubelet")
-    cluster.wait_for_component(stage.layout, "kubelet")
+    stage.start_component("kubelet")
     stage.expect_own_devices("new", stage.wait_running("new", timeout_s=180.0))
     return f"refused while it ran ({answer.error[:90]}...), given once it had ended"
 

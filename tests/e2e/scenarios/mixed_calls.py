@@ -1,0 +1,100 @@
+"""Good and bad claims in one call, and what becomes of prepared claims when the machine changes under them."""
+
+from __future__ import annotations
+
+import json
+
+from driver.nvml.mock.machine import reboot
+from driver.pb.dra.v1 import api_pb2
+from tests.e2e import calls, objects
+from tests.e2e.kube import Json
+from tests.e2e.runner import Suite
+from tests.e2e.stage import Stage, expect
+
+SUITE = Suite()
+_MALFORMED = {
+    "source": "FromClaim",
+    "requests": [],
+    "opaque": {
+        "driver": objects.DRIVER,
+        "parameters": {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "GpuConfig", "sharring": {}},
+    },
+}
+_WORDS = {
+    "unknown-device": "gpu-0000-ee-00-0",
+    "other-pool": "node-z",
+    "other-uid": "uid",
+    "unallocated": "allocation",
+    "held": "holder",
+    "malformed": "sharring",
+}
+"""What the error of each bad claim must name."""
+
+
+@SUITE.add("good and bad claims in one call")
+def run_mixed_call(stage: Stage) -> str:
+    """Each bad claim gets an error of its own that names what is wrong; the good ones beside it are prepared."""
+    plugin = stage.start_plugin("dgx-h100")
+    devices = list(objects.slice_devices(stage.wait_pool(devices=8)))
+    holder = calls.claim_message(stage.create_allocated_claim("holder", devices[:1]))
+    expect(not calls.call_prepare(plugin.service_socket, [holder])[holder.uid].error, "the holder is not prepared")
+    messages = _create_mixed_claims(stage, devices)
+    answers = calls.call_prepare(plugin.service_socket, list(messages.values()))
+    errors = {name: answers[message.uid].error for name, message in messages.items()}
+    for name in ("good-1", "good-2", "other-driver"):
+        expect(not errors[name], f"{name} failed: {errors[name]}")
+    for name, word in _WORDS.items():
+        expect(word in errors[name], f"the error of {name} does not name {word!r}: {errors[name]!r}")
+    expect(len({errors[name] for name in _WORDS}) == len(_WORDS), "bad claims share an error text")
+    given = [len(answers[messages[name].uid].devices) for name in ("good-1", "good-2", "other-driver")]
+    expect(given == [1, 2, 0], f"the good claims got {given} devices")
+    released = calls.call_unprepare(plugin.service_socket, [*messages.values(), holder])
+    expect(not any(released.values()), f"unprepare: {released}")
+    return f"{len(_WORDS)} bad claims with {len(_WORDS)} different errors, 2 good ones prepared, another driver's passed over"
+
+
+def _create_mixed_claims(stage: Stage, devices: list[str]) -> dict[str, api_pb2.Claim]:
+    create = stage.create_allocated_claim
+    bodies: dict[str, Json] = {
+        "good-1": create("good-1", devices[1:2]),
+        "unknown-device": create("unknown-device", ["gpu-0000-ee-00-0"]),
+        "other-pool": create("other-pool", devices[4:5], pool="node-z"),
+        "other-driver": create("other-driver", ["nic-0"], driver="nic.example.com"),
+        "other-uid": create("other-uid", devices[5:6]),
+        "unallocated": stage.api.create(objects.claim("unallocated", objects.claim_spec([objects.exactly()]))),
+        "held": create("held", devices[:1]),
+        "malformed": create("malformed", devices[6:7], config=[_MALFORMED]),
+        "good-2": create("good-2", devices[2:4]),
+    }
+    messages = {name: calls.claim_message(body) for name, body in bodies.items()}
+    messages["other-uid"] = calls.claim_message(bodies["other-uid"], uid="11111111-2222-3333-4444-555555555555")
+    return messages
+
+
+@SUITE.add("the node reboots: claims are prepared afresh under the same CDI ids")
+def run_reboot(stage: Stage) -> str:
+    """The record of another boot is not believed; the kubelet asks again and gets the same ids, with files made anew."""
+    plugin = stage.start_plugin("dgx-h100")
+    devices = list(objects.slice_devices(stage.wait_pool(devices=8)))
+    message = calls.claim_message(stage.create_allocated_claim("claim", devices[:2]))
+    first = calls.cdi_ids(calls.call_prepare(plugin.service_socket, [message])[message.uid])
+    before = _read_boot_id(stage)
+    plugin.stop()
+    reboot(stage.folders.mock_state)
+    for path in stage.folders.list_cdi_files():  # /var/run is empty after a boot
+        path.unlink()
+    plugin.start()
+    plugin.wait_registered()
+    stage.wait_pool(devices=8)
+    answer = calls.call_prepare(plugin.service_socket, [message])[message.uid]
+    expect(not answer.error, f"prepare after the reboot failed: {answer.error}")
+    expect(calls.cdi_ids(answer) == first, f"the ids were {first} and are {calls.cdi_ids(answer)}")
+    expect(_read_boot_id(stage) != before, "the record still has the boot id of before")
+    expect(bool(stage.folders.list_cdi_files()), "no CDI file after the reboot")
+    expect(not calls.call_unprepare(plugin.service_socket, [message])[message.uid], "unprepare failed")
+    return f"a new boot id in the record, the same {len(first)} ids"
+
+
+def _read_boot_id(stage: Stage) -> object:
+    (path,) = stage.folders.list_records()
+    return json.loads(path.read_text())["record"]["epoch"]["bootId"]
