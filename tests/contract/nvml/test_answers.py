@@ -12,6 +12,7 @@ from driver.nvml.calls import NVML_CALLS
 from driver.nvml.enums import NvLinkDeviceType
 from driver.nvml.library import NVLINK_MAX_LINKS, Code, Device, EventSet, NvmlLibrary, PciInfo, Placement
 from driver.nvml.mock.devices import encode_bus_id
+from driver.nvml.mock.faults import LinkDown
 from driver.nvml.mock.model import MockGpu
 from tests.contract.nvml.conftest import Backend
 
@@ -72,7 +73,7 @@ def test_each_gpu_answers_as_the_machine_is_written(open_backend: Open, name: st
 @pytest.mark.parametrize("name", MACHINES)
 def test_each_link_answers_for_its_own_direction(open_backend: Open, name: str) -> None:
     backend = open_backend(name)
-    down = {(fault.gpu, fault.peer) for fault in backend.machine.faults if hasattr(fault, "peer")}
+    down = {(fault.gpu, fault.peer) for fault in backend.machine.faults if isinstance(fault, LinkDown)}
     for index, gpu in enumerate(backend.machine.gpus):
         device = backend.library.device_handle_by_index(index)
         for link in range(NVLINK_MAX_LINKS):
