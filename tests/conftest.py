@@ -1,0 +1,33 @@
+"""What every test may rely on."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+
+@contextlib.contextmanager
+def logging_as_it_was() -> Iterator[None]:
+    """Undoes `log.start` at its end."""
+    root = logging.getLogger()
+    handlers, level, raising, hook = list(root.handlers), root.level, logging.raiseExceptions, threading.excepthook
+    try:
+        yield
+    finally:
+        root.handlers[:] = [handler for handler in root.handlers if handler in handlers]
+        root.setLevel(level)
+        logging.raiseExceptions, threading.excepthook = raising, hook
+        logging.captureWarnings(capture=False)
+        for library in ("urllib3", "kubernetes", "grpc", "asyncio"):
+            logging.getLogger(library).setLevel(logging.NOTSET)
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    """A test that runs a command starts the program's logging; later tests, in random order, would miss events."""
+    with logging_as_it_was():
+        yield
