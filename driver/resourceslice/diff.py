@@ -61,6 +61,7 @@ def plan_writes(
     so that a pool whose slices were wiped does not start again from one.
     """
     wanted = tuple(desired) or (SliceContent(),)
+    existing = sorted(existing, key=lambda each: each.metadata.name)
     ours = [each for each in existing if each.spec.pool.name == identity.pool and each.spec.pool.generation < MAX_GENERATION]
     highest = max((each.spec.pool.generation for each in ours), default=0)
     matched = _match_by_index([each for each in ours if each.spec.pool.generation == highest], count=len(wanted))
@@ -120,9 +121,9 @@ def content_of(existing: ResourceSlice) -> SliceContent:
 
 
 def _match_by_index(current: Sequence[ResourceSlice], *, count: int) -> dict[int, ResourceSlice]:
-    """The slice of each index. Of two with the same index the first by name stays."""
+    """The slice of each index. Of two with the same index the first stays."""
     matched: dict[int, ResourceSlice] = {}
-    for each in sorted(current, key=lambda slice_: slice_.metadata.name):
+    for each in current:
         index = parse_name_index(each.metadata.name, count=count)
         if index is not None:
             matched.setdefault(index, each)

@@ -64,7 +64,7 @@ class PublisherReports:
     """Whom the publisher tells; both are called from its own thread and must not block."""
 
     say: Callable[[str, str], None]
-    """What people should see as an event: a reason in CamelCase, and a sentence. Each text once."""
+    """What people should see, in the log and as an event: a reason in CamelCase, and a sentence. Each text once."""
     refuse: Callable[[str], None]
     """Another driver of our name serves this node: the process should stop with this text. Nothing was written."""
 
@@ -282,5 +282,4 @@ class Publisher:
         if len(self._said) > 100:
             self._said.clear()
         self._said.add(text)
-        log.event(_LOG, log.WARNING, text, pool=self._identity.pool)
         self._reports.say(reason, text)

@@ -28,7 +28,7 @@ from typing import Any, Literal
 
 from driver.kube.credentials import Authorization, Credentials, Endpoint, FixedHeader, Tls
 from tests.fakes.kube_http import Handler
-from tests.fakes.kube_kinds import SliceRules, kind_of
+from tests.fakes.kube_kinds import kind_of
 from tests.fakes.kube_store import Matcher, Store
 
 Json = dict[str, Any]
@@ -57,10 +57,8 @@ class Fault:
 class FakeKubeApi:
     """The server. ``requests`` counts ``(verb, resource)``; ``history`` has them in order."""
 
-    def __init__(
-        self, *, gates_off: Iterable[str] = (), rules: SliceRules | None = None, tls: ssl.SSLContext | None = None
-    ) -> None:
-        self.store = Store(gates_off=frozenset(gates_off), rules=rules)
+    def __init__(self, *, gates_off: Iterable[str] = (), tls: ssl.SSLContext | None = None) -> None:
+        self.store = Store(gates_off=frozenset(gates_off))
         self.version = {"major": "1", "minor": "37", "gitVersion": "v1.37.2"}
         self.tokens: set[str] = set()
         self.bookmarks = 0

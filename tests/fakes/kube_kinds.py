@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
+from driver.api.quantity import format_bytes, parse_quantity
+from driver.api.resource_v1 import CounterSet, Device
+from driver.resourceslice.content import SliceContent
+from tests.fakes.slice_rules import pool_faults
+
 Json = dict[str, Any]
-SliceRules = Callable[[Json], "list[str]"]
-"""Takes a whole ResourceSlice as JSON, gives the faults that the server would answer 422 with."""
 
 GATED_DEVICE_FIELDS = {
     "DRADeviceTaints": ("taints",),
@@ -34,7 +39,10 @@ class Kind:
         if self.plural == "resourceslices":
             _drop_gated(new, gates_off)
             _default_taints(new)
-            return _slice_faults(new, old)
+            faults = _slice_faults(new, old) or _content_faults(new["spec"])
+            if not faults:
+                _canonise_quantities(new["spec"])
+            return faults
         if self.plural == "events" and self.group_version.startswith("events"):
             return _event_faults(new, old)
         return []
@@ -97,6 +105,34 @@ def _slice_faults(new: Json, old: Json | None) -> list[str]:
     if old is not None:
         faults += _immutable_faults(spec, old["spec"])
     return faults
+
+
+def _content_faults(spec: Json) -> list[str]:
+    """What one slice may hold. Whether a counter set exists in the pool is the scheduler's business, not the server's."""
+    try:
+        content = SliceContent(
+            devices=msgspec.convert(spec.get("devices") or [], tuple[Device, ...]),
+            shared_counters=msgspec.convert(spec.get("sharedCounters") or [], tuple[CounterSet, ...]),
+        )
+    except msgspec.ValidationError as err:
+        return [f"spec: {err}"]
+    return [fault for fault in pool_faults([content]) if "unknown counter set" not in fault]
+
+
+def _canonise_quantities(spec: Json) -> None:
+    for holder in _holders(spec):
+        text = holder["value"]
+        if text.endswith("i"):
+            holder["value"] = format_bytes(int(parse_quantity(text)))
+
+
+def _holders(spec: Json) -> Iterator[Json]:
+    for device in spec.get("devices") or []:
+        yield from device.get("capacity", {}).values()
+        for entry in device.get("consumesCounters") or []:
+            yield from entry["counters"].values()
+    for counters in spec.get("sharedCounters") or []:
+        yield from counters["counters"].values()
 
 
 def _immutable_faults(spec: Json, before: Json) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.fakes.kube_kinds import Kind, SliceRules
+from tests.fakes.kube_kinds import Kind
 
 Json = dict[str, Any]
 
@@ -77,7 +77,6 @@ class Store:
     """Everything, under one lock; ``changed`` is notified after each write."""
 
     gates_off: frozenset[str] = frozenset()
-    rules: SliceRules | None = None
     version: int = 100
     compacted: int = 0
     objects: dict[tuple[Kind, str, str], Json] = field(default_factory=dict)
@@ -177,8 +176,6 @@ class Store:
 
     def _admit(self, kind: Kind, new: Json, old: Json | None) -> None:
         faults = kind.admit(new, old, self.gates_off)
-        if not faults and kind.plural == "resourceslices" and self.rules is not None:
-            faults = self.rules(new)
         if faults:
             name = new["metadata"]["name"]
             raise Refused(422, "Invalid", f'{kind.name} "{name}" is invalid: ' + ", ".join(faults))
