@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,10 @@ DEAF = [
     "-c",
     "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)",
 ]
+
+
+def has_said(log: Path, expected: str) -> bool:
+    return log.read_text() == expected
 
 
 def test_started_process_is_found_and_stopped(tmp_path: Path) -> None:
@@ -59,8 +64,7 @@ def test_output_is_kept_over_restarts(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "print('once', flush=True); import time; time.sleep(600)"]
     for expected in ("once\n", "once\nonce\n"):
         processes.start(tmp_path, "talker", command, cwd=tmp_path)
-        log = tmp_path / "talker.log"
-        assert processes.wait_until(lambda log=log, expected=expected: log.read_text() == expected, timeout_s=30)
+        assert processes.wait_until(partial(has_said, tmp_path / "talker.log", expected), timeout_s=30)
         processes.stop(tmp_path, "talker")
 
 
