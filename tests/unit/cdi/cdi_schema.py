@@ -1,4 +1,4 @@
-"""The JSON schema of a CDI file, written down from the specification (version 0.6.0), so that it does not share our mistakes."""
+"""The JSON schema of a CDI file, written from the specification (0.6.0) on its own, so that it does not share our mistakes."""
 
 from __future__ import annotations
 

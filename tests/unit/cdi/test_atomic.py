@@ -83,3 +83,25 @@ def test_reading_is_bounded_and_follows_no_link(tmp_path: Path) -> None:
             read_bounded(tmp_path / name, 10)
     with pytest.raises(FileNotFoundError):
         read_bounded(tmp_path / "gone", 10)
+
+
+def test_content_is_synced_before_the_name_and_the_name_where_it_must_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loss of power must find the old file or the new one, and a record for good once it was answered."""
+    done: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def say_fsync(descriptor: int) -> None:
+        done.append("sync folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "sync file")
+        fsync(descriptor)
+
+    def say_replace(path: Path, target: Path) -> Path:
+        done.append("rename")
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", say_fsync)
+    monkeypatch.setattr(Path, "replace", say_replace)
+    write_atomically(tmp_path / "a", b"x", mode=0o600, sync_folder=True)
+    write_atomically(tmp_path / "b", b"x", mode=0o600, sync_folder=False)
+    assert done == ["sync file", "rename", "sync folder", "sync file", "rename"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -130,7 +131,5 @@ def test_annotations_are_read_and_the_rest_is_not_believed() -> None:
 
 @given(st.binary(max_size=100) | st.sampled_from([b"[" * 100_000, b'{"annotations": {"a": 1}}', b'{"annotations": []}', b"[]"]))
 def test_hostile_files_end_in_annotations_or_in_spec_invalid(data: bytes) -> None:
-    try:
+    with contextlib.suppress(SpecInvalid):
         assert decode_annotations(data) == {}
-    except SpecInvalid as err:
-        assert str(err)

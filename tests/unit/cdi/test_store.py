@@ -61,7 +61,7 @@ def test_r30_a_file_of_another_node_in_the_same_folder_is_left_alone(tmp_path: P
     before = other.path(uid(1)).read_bytes()
     assert mine.list_own() == ()
     assert mine.read_record(uid(1)) is None
-    with pytest.raises(StateUnwritable, match="belongs to 'gpu.nvidia.com/node-b'"):
+    with pytest.raises(StateUnwritable, match=r"belongs to 'gpu\.nvidia\.com/node-b'"):
         mine.delete(uid(1))
     assert other.path(uid(1)).read_bytes() == before
 

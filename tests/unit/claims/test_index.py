@@ -34,7 +34,7 @@ class Folder(RecordFolder):
         self.start()
         self.granted: dict[ClaimUID, ClaimRecord] = {}
         self.ahead_ns = 10**12
-        self.index = ClaimIndex(self, self.granted.get, lambda: os.stat(path).st_mtime_ns + self.ahead_ns)
+        self.index = ClaimIndex(self, self.granted.get, lambda: path.stat().st_mtime_ns + self.ahead_ns)
 
     def holds(self, but: int = 0) -> dict[DeviceName, list[str]]:
         holders = self.index.read_holders(uid(but)).of((device(0), device(1)))

@@ -162,9 +162,9 @@ def test_gpus_are_locked_in_order_of_name_whatever_order_they_come_in(tmp_path: 
 def test_gpus_that_are_not_had_are_all_let_go(tmp_path: Path) -> None:
     mine, other = table(tmp_path), table(tmp_path)
     with mine.hold_gpus(("gpu-b",), ref(1), Deadline(0), "x"):
-        with pytest.raises(ClaimBusy, match=r"claim-2.*lock device-gpu-b is still held by .*claim-1"):
-            with other.hold_gpus(("gpu-a", "gpu-b"), ref(2), Deadline(NOW), "x"):
-                pass
+        says = r"claim-2.*lock device-gpu-b is still held by .*claim-1"
+        with pytest.raises(ClaimBusy, match=says), other.hold_gpus(("gpu-a", "gpu-b"), ref(2), Deadline(NOW), "x"):
+            pass
         with mine.hold_gpus(("gpu-a",), ref(3), Deadline(0), "x"):
             pass
 

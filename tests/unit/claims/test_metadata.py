@@ -77,7 +77,8 @@ def test_the_cdi_file_mounts_the_file_where_the_container_looks(node: Node) -> N
     assert only["containerEdits"]["mounts"] == [
         {
             "hostPath": str(host_path),
-            "containerPath": "/var/run/kubernetes.io/dra-device-attributes/resourceclaims/claim-1/gpus/gpu.nvidia.com-metadata.json",
+            "containerPath": "/var/run/kubernetes.io/dra-device-attributes/resourceclaims/claim-1/gpus/"
+            "gpu.nvidia.com-metadata.json",
             "options": ["ro", "bind"],
         }
     ]

@@ -286,8 +286,7 @@ def test_any_claim_ends_in_a_plan_of_known_devices_or_a_claim_error(
 ) -> None:
     try:
         plan = plan_claim(claim(ref(1), results, configs), ref(1), NODE)
-    except ClaimError as err:
-        assert str(err)
+    except ClaimError:
         return
     assert {each.device for each in plan.devices} <= set(NODE.devices)
     assert len({(each.device, each.share_id) for each in plan.devices if not each.is_admin}) == sum(

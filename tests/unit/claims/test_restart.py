@@ -7,12 +7,14 @@ file at most, which is tested with the files themselves.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from driver.claims.prepare import ClaimPreparer
 from driver.errors import DeviceInUse
+from driver.names import CDIDeviceID
 from tests.fakes.claims import Call, Killed, Node, claim, device, prepare_one, ref, result, uid, unprepare_one
 from tests.unit.claims.test_prepare import answer
 
@@ -53,13 +55,8 @@ def expected(node: Node) -> object:
     if not node.has_metadata:
         return answer(1, 1)
     (only,) = answer(1, 1)
-    return (
-        type(only)(**{**_fields(only), "cdi_device_ids": (*only.cdi_device_ids, f"gpu.nvidia.com/metadata={uid(1)}_gpus")}),
-    )
-
-
-def _fields(value: object) -> dict[str, object]:
-    return {name: getattr(value, name) for name in ("requests", "pool", "device", "cdi_device_ids", "share_id")}
+    extra = CDIDeviceID(f"gpu.nvidia.com/metadata={uid(1)}_gpus")
+    return (replace(only, cdi_device_ids=(*only.cdi_device_ids, extra)),)
 
 
 def all_granted(node: Node, given: object) -> bool:
