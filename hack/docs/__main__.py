@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from hack.docs.attributes import render_attributes_page
+from hack.docs.cli import render_cli_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -13,9 +14,10 @@ DOCS = Path(__file__).parents[2] / "docs"
 def main() -> int:
     """Writes each page, and names it."""
     DOCS.mkdir(exist_ok=True)
-    page = DOCS / "attributes.md"
-    page.write_text(render_attributes_page(), encoding="utf-8")
-    sys.stdout.write(f"wrote {page}\n")
+    for name, render in (("attributes.md", render_attributes_page), ("cli.md", render_cli_page)):
+        page = DOCS / name
+        page.write_text(render(), encoding="utf-8")
+        sys.stdout.write(f"wrote {page}\n")
     return 0
 
 
