@@ -14,7 +14,8 @@ from typing import NoReturn
 
 from hack.devcluster import build, cluster
 from hack.devcluster.layout import DevclusterError, Layout, read_layout
-from tests.e2e import runner, scenarios
+from tests.e2e import runner, scenarios, soak
+from tests.e2e.stage import Stage
 
 
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
@@ -44,13 +45,20 @@ def run(arguments: argparse.Namespace) -> int:
         cluster.bring_up(layout, _say)
         stage = runner.make_stage(layout)
         stage.clear()
-        failed = runner.run_scenarios(stage, chosen, dumps)
+        failed = _soak(stage, arguments.pods, dumps) if arguments.soak else runner.run_scenarios(stage, chosen, dumps)
         _say(f"{time.monotonic() - began:.0f} s on Kubernetes {layout.kube_version}")
         return 1 if failed else 0
     finally:
         if not arguments.keep:
             cluster.bring_down(layout, _say)
         os.close(lock)
+
+
+def _soak(stage: Stage, pods: int, dumps: Path) -> int:
+    seed = int(time.time())
+    _say(f"a soak of {pods} pods, seed {seed}")
+    scenario = runner.Scenario(name="soak", run=lambda stage: str(soak.write_report(soak.run_soak(stage, pods, seed))))
+    return runner.run_scenarios(stage, [scenario], dumps)
 
 
 def take_machine(layout: Layout) -> int:
