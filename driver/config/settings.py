@@ -124,7 +124,7 @@ _HEALTH_ADDRESS = Setting(
     group="process",
     parse=values.parse_address,
     metavar="ADDRESS",
-    help="serve the gRPC health service here, for probes: HOST:PORT, :PORT or unix:///path",
+    help="serve the gRPC health service here, for probes: HOST:PORT, :PORT or unix:/path",
     default="",
     default_shown="not served",
 )

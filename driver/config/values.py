@@ -37,7 +37,7 @@ def parse_path(text: str) -> Path:
         raise ValueError(f"{shown(text)} holds a NUL or a line break; give a plain path")
     if not text.startswith("/"):
         raise ValueError(f"{shown(text)} is not absolute; give a path that starts with /")
-    return Path(text)
+    return Path("/" + text.lstrip("/"))  # pathlib keeps a doubled slash at the front
 
 
 def parse_node_name(text: str) -> str:
@@ -74,13 +74,15 @@ def parse_pod_uid(text: str) -> str:
 
 
 def parse_address(text: str) -> str:
-    """``host:port``, ``:port`` (all interfaces), or ``unix:///path`` of at most 107 bytes."""
-    if text.startswith("unix://"):
-        path = parse_path(text.removeprefix("unix://"))
+    """``host:port``; ``:port``, which becomes ``[::]:port``, all interfaces; or ``unix:/path`` of at most 107 bytes."""
+    if text.startswith("unix:"):
+        if re.match(r"unix://[^/]", text):
+            raise ValueError(f"{shown(text)} has a host; say unix:/path/of/socket")
+        path = parse_path(text.removeprefix("unix:"))
         if len(str(path).encode()) > 107:
             raise ValueError(f"{shown(text)} is longer than the 107 bytes that a socket path may have; give a shorter path")
-        return f"unix://{path}"
+        return f"unix:{path}"
     host, colon, port = text.rpartition(":")
     if not colon or not _HOST.fullmatch(host) or not _PORT.fullmatch(port) or not 0 < int(port) < 65536:
-        raise ValueError(f"{shown(text)} is no address; say HOST:PORT, :PORT or unix:///path/of/socket")
-    return text
+        raise ValueError(f"{shown(text)} is no address; say HOST:PORT, :PORT or unix:/path/of/socket")
+    return f"{host or '[::]'}:{port}"

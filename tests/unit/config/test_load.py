@@ -214,7 +214,7 @@ def test_printed_settings_are_a_config_file_that_gives_the_same_settings(file: P
     file.write_text(text)
     assert _load("--config", str(file)) == first
     assert "nodeName: 'node-a'  # --node-name\n" in text
-    assert "healthAddress: ':8080'  # environment GPU_DRA_HEALTH_ADDRESS\n" in text
+    assert "healthAddress: '[::]:8080'  # environment GPU_DRA_HEALTH_ADDRESS\n" in text
     assert "# kubeconfig:  # default\n" in text
 
 

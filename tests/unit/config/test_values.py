@@ -28,6 +28,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     [
         ("path", "/var/lib/kubelet", Path("/var/lib/kubelet")),
         ("path", "/a//b/./c", Path("/a/b/c")),
+        ("path", "//a", Path("/a")),
         ("path", "/with space/ü", Path("/with space/ü")),
         ("node", "node-a.example.com", "node-a.example.com"),
         ("node", "1", "1"),
@@ -38,10 +39,11 @@ PARSERS: dict[str, Callable[[str], object]] = {
         ("nvml", "mock:dgx-h100@node-b", "mock:dgx-h100@node-b"),
         ("nvml", "mock:/tmp/my machine.yaml", "mock:/tmp/my machine.yaml"),
         ("pod", "3f0c9a52-1b7e-4c7b-9d20-0a6c6f1f7d11", "3f0c9a52-1b7e-4c7b-9d20-0a6c6f1f7d11"),
-        ("address", ":8080", ":8080"),
+        ("address", ":8080", "[::]:8080"),
         ("address", "127.0.0.1:51515", "127.0.0.1:51515"),
         ("address", "[::1]:80", "[::1]:80"),
-        ("address", "unix:///run//gpu-dra/health.sock", "unix:///run/gpu-dra/health.sock"),
+        ("address", "unix:/run//gpu-dra/health.sock", "unix:/run/gpu-dra/health.sock"),
+        ("address", "unix:///run/gpu-dra/health.sock", "unix:/run/gpu-dra/health.sock"),
         ("choice", "text", "text"),
     ],
 )
@@ -77,7 +79,8 @@ def test_a_right_text_becomes_its_value(kind: str, text: str, value: object) -> 
         pytest.param("address", ":65536", "is no address", id="a port too high"),
         pytest.param("address", ":٣٣", "is no address", id="a port in other digits"),
         pytest.param("address", "unix:///" + "a" * 107, "longer than the 107 bytes", id="a long socket path"),
-        pytest.param("address", "unix://relative", "is not absolute", id="a relative socket path"),
+        pytest.param("address", "unix:relative", "is not absolute", id="a relative socket path"),
+        pytest.param("address", "unix://host/path", "has a host; say unix:/path/of/socket", id="a socket of another host"),
         pytest.param("choice", "yaml", "'yaml' is not a choice; say json or text", id="no such choice"),
     ],
 )
