@@ -21,7 +21,7 @@ from driver.claims.model import ClaimRef
 from driver.claims.plan import ClaimPlan
 from driver.claims.record import ClaimRecord, RecordedDevice, RecordedEpoch, RecordInvalid
 from driver.claims.store import RecordFolder, Stored
-from driver.errors import ClaimError, DeviceNotReady
+from driver.errors import ClaimError, DeviceNotReady, StateUnwritable
 from driver.host.device_nodes import DeviceNode
 from driver.host.driver_files import DriverFiles
 from driver.names import CDIDeviceID, ClaimUID, DeviceName
@@ -91,7 +91,7 @@ class Carrier:
             self._announce(f"unprepare:{step.name}", say)
             match step:
                 case steps.WriteRecord(state):
-                    self.records.write(msgspec.structs.replace(record, state=state), onto=stored.body)
+                    self._mark(msgspec.structs.replace(record, state=state), stored.body)
                 case steps.DeleteCdiFile():
                     self.cdi.delete(uid)
                 case steps.DeleteMetadata():
@@ -136,16 +136,26 @@ class Carrier:
         grant = self._read_grant(stored.record, catalog)
         self.cdi.write(ClaimUID(stored.record.uid), grant.build_spec(stored.record, stored.body))
 
-    def read_granted(self, uid: ClaimUID) -> ClaimRecord | None:
+    def read_granted(self, uid: ClaimUID) -> Stored | None:
         """The record in the annotation of the claim's CDI file; None where there is none that can be read."""
         body = self.cdi.read_record(uid)
         if body is None:
             return None
         try:
-            record, _ = claim_record.decode_body(body)
+            record, whole = claim_record.decode_body(body)
         except RecordInvalid:
             return None
-        return record if record.uid == uid else None
+        return Stored(record=record, body=whole) if record.uid == uid else None
+
+    def _mark(self, record: ClaimRecord, onto: Mapping[str, Any]) -> None:
+        """Record that an unprepare began; without, where the disk is full, since ending claims is what frees it.
+
+        The claim then still reads as prepared: after a kill a start grants it again, and the next unprepare ends it.
+        """
+        try:
+            self.records.write(record, onto=onto)
+        except StateUnwritable as err:
+            log.event(_LOG, log.WARNING, "an unprepare goes on unrecorded", claim=str(record.ref()), error=err)
 
     def _announce(self, step: str, say: Say) -> None:
         say(step)

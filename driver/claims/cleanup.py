@@ -56,11 +56,11 @@ class Cleanup:
         """The claims with a record; of a corrupt one, as its CDI file has it."""
         refs = []
         for uid, found in self.work.index.read_all().items():
-            record = found.record if isinstance(found, Stored) else self.work.carrier.read_granted(uid)
-            if record is None:
+            stored = found if isinstance(found, Stored) else self.work.carrier.read_granted(uid)
+            if stored is None:
                 log.event(_LOG, log.WARNING, "a corrupt record cannot be looked up in the API server", claim_uid=uid)
                 continue
-            refs.append(record.ref())
+            refs.append(stored.record.ref())
         return refs
 
     def _is_gone(self, ref: ClaimRef) -> bool:

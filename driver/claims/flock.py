@@ -51,23 +51,26 @@ class FileLock:
         return True
 
     def write_holder(self, holder: str) -> None:
-        """Say who holds the lock, for whoever waits in another process."""
+        """Say who holds the lock, for whoever waits in another process. A full disk must not cost the lock."""
         if self._descriptor is not None:
             text = holder.encode()[:_HOLDER_MAX_BYTES]
-            os.pwrite(self._descriptor, text, 0)
-            os.ftruncate(self._descriptor, len(text))
+            with contextlib.suppress(OSError):
+                os.pwrite(self._descriptor, text, 0)
+                os.ftruncate(self._descriptor, len(text))
 
     def release(self, *, delete_file: bool) -> None:
         """Let the lock go. ``delete_file`` for names that will not come again; others notice and take a new file."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is None:
             return
-        if delete_file:
-            with contextlib.suppress(FileNotFoundError):
-                self._path.unlink()
-        else:
-            os.ftruncate(descriptor, 0)
-        os.close(descriptor)
+        try:
+            with contextlib.suppress(OSError):
+                if delete_file:
+                    self._path.unlink()
+                else:
+                    os.ftruncate(descriptor, 0)
+        finally:
+            os.close(descriptor)
 
     def read_holder(self) -> str:
         """Who holds the lock, as far as it said so."""

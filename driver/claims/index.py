@@ -59,7 +59,7 @@ class ClaimIndex:
     def __init__(
         self,
         folder: RecordFolder,
-        read_granted: Callable[[ClaimUID], ClaimRecord | None],
+        read_granted: Callable[[ClaimUID], Stored | None],
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         """``read_granted`` reads the plan in the annotations of a claim's CDI file: what a corrupt record may have held."""
@@ -122,7 +122,8 @@ class ClaimIndex:
     def _record_of(self, uid: ClaimUID, entry: _Entry) -> ClaimRecord | None:
         if isinstance(entry.found, Stored):
             return entry.found.record
-        return entry.last_good or self._read_granted(uid)
+        granted = self._read_granted(uid) if entry.last_good is None else None
+        return granted.record if granted is not None else entry.last_good
 
     def _refresh(self) -> None:
         seen: dict[ClaimUID, _Entry] = {}

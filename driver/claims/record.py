@@ -132,6 +132,11 @@ def is_same_epoch(recorded: RecordedEpoch, now: RecordedEpoch) -> bool:
     return all(not then or not today or then == today for then, today in pairs)
 
 
+def is_known(epoch: RecordedEpoch) -> bool:
+    """True when every part of the epoch is known."""
+    return bool(epoch.boot_id and epoch.driver_version and epoch.load_marker)
+
+
 def find_swapped(record: ClaimRecord, devices: Mapping[DeviceName, Gpu]) -> tuple[RecordedDevice, ...]:
     """The record's devices in whose slot another card sits now (R24). A device that is not there is not swapped."""
     there = ((device, devices.get(DeviceName(device.device))) for device in record.devices)

@@ -32,6 +32,8 @@ class Repaired:
     """CDI or metadata files were written again."""
     recorded: list[ClaimUID] = field(default_factory=list)
     """A record was made from the CDI file that had lost it."""
+    stamped: list[ClaimUID] = field(default_factory=list)
+    """A record that did not know its epoch was given the present one (B12)."""
     corrupt: list[ClaimUID] = field(default_factory=list)
     failed: dict[ClaimUID, ClaimError] = field(default_factory=dict)
     """Not now; the kubelet's next call, or the next repair, tries again."""
@@ -74,13 +76,14 @@ def _record_granted(work: ClaimWork, uid: ClaimUID, done: Repaired) -> None:
 
     Not the file deleted: its container may be running, and its devices must not go to another claim (B07).
     """
-    record = work.carrier.read_granted(uid)
-    if record is None:
+    granted = work.carrier.read_granted(uid)
+    if granted is None:
         return
-    work.carrier.records.write(record)
+    ref = granted.record.ref()
+    work.carrier.records.write(granted.record, onto=granted.body)
     done.recorded.append(uid)
-    message = f"{record.ref()}: its record was gone, and was made again from the CDI file"
-    work.report(Incident(reason="ClaimRecordRebuilt", message=message, ref=record.ref()))
+    message = f"{ref}: its record was gone, and was made again from the CDI file"
+    work.report(Incident(reason="ClaimRecordRebuilt", message=message, ref=ref))
 
 
 def _restore(work: ClaimWork, stored: Stored, catalog: Catalog, done: Repaired) -> None:
@@ -88,11 +91,14 @@ def _restore(work: ClaimWork, stored: Stored, catalog: Catalog, done: Repaired) 
     if not catalog.devices or claim_record.find_swapped(stored.record, catalog.devices):
         return
     epoch = to_recorded(catalog)
-    if claim_record.is_same_epoch(stored.record.epoch, epoch):
-        if work.carrier.restore(stored, catalog):
-            done.restored.append(uid)
-        return
     renewed = Stored(record=msgspec.structs.replace(stored.record, epoch=epoch), body=stored.body)
-    work.carrier.write_grant(renewed, catalog)
-    work.carrier.records.write(renewed.record, onto=renewed.body)
-    done.restored.append(uid)
+    if not claim_record.is_same_epoch(stored.record.epoch, epoch):
+        work.carrier.write_grant(renewed, catalog)
+        work.carrier.records.write(renewed.record, onto=renewed.body)
+        done.restored.append(uid)
+        return
+    if work.carrier.restore(stored, catalog):
+        done.restored.append(uid)
+    if stored.record.epoch != epoch and claim_record.is_known(epoch):
+        work.carrier.records.write(renewed.record, onto=renewed.body)
+        done.stamped.append(uid)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
+from driver import log
 from driver.claims import record as claim_record
 from driver.claims.carry import Carrier, to_recorded
 from driver.claims.effects import Catalog, ClaimReader, DeviceCatalog, Incident, Report
@@ -15,8 +16,10 @@ from driver.claims.model import CallContext, ClaimRef, Deadline, PreparedDevice
 from driver.claims.plan import ClaimPlan, PlanningNode, list_exclusive_gpus, plan_claim, validate_exclusive
 from driver.claims.record import ClaimRecord, State
 from driver.claims.store import Corrupt, Stored
-from driver.errors import ClaimBusy, DeviceNotReady, RecordUnreadable
+from driver.errors import ClaimBusy, DeviceNotReady, RecordUnreadable, StateUnwritable
 from driver.names import ClaimUID, DeviceName, PoolName
+
+_LOG = log.logger(__name__)
 
 LOCK_MARGIN_S = 3.0
 """A lock that is not had this long before the call's end is given up: the answer that says who has it must still arrive."""
@@ -46,18 +49,22 @@ class Found:
 class Compared:
     """Which records were compared with the API server since the last registration (R9)."""
 
+    era: int = 0
+    """Raised at each registration; taken before the API server is asked, and given back to ``remember``."""
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _allocations: dict[ClaimUID, str] = field(default_factory=dict)
 
     def forget_all(self) -> None:
         """The kubelet has registered us again: it may have been away while claims changed."""
         with self._guard:
+            self.era += 1
             self._allocations.clear()
 
-    def remember(self, uid: ClaimUID, allocation: str) -> None:
-        """The API server has this allocation for the claim."""
+    def remember(self, uid: ClaimUID, allocation: str, era: int) -> None:
+        """The API server was seen, in ``era``, to have this allocation for the claim."""
         with self._guard:
-            self._allocations[uid] = allocation
+            if era == self.era:
+                self._allocations[uid] = allocation
 
     def forget(self, uid: ClaimUID) -> None:
         """The claim is unprepared."""
@@ -100,11 +107,12 @@ class ClaimWork:
             catalog = self.catalog.read()
             if found is not None and self.compared.has(found.stored.record) and self._still_holds(found, catalog):
                 return self._answer_again(found.stored, catalog)
+            arrival.era = self.compared.era
             plan = plan_claim(self.reader.read_claim(ref), ref, self._planning_node(catalog))
             if found is not None and found.stored.record.allocation == plan.allocation:
                 if self._still_holds(found, catalog):
                     answer = self._answer_again(found.stored, catalog)
-                    self.compared.remember(ref.uid, plan.allocation)
+                    self.compared.remember(ref.uid, plan.allocation, arrival.era)
                     return answer
                 self._refuse_swapped(found, catalog)
             self._undo_earlier(found, plan, hold)
@@ -119,9 +127,16 @@ class ClaimWork:
         Raises:
             ClaimError: the claim keeps its devices; the kubelet asks again.
         """
-        self.ended.add(ref.uid)
+        self._count(ref)
         with self.locks.hold_claim(ref, Deadline(deadline.remaining_s() - LOCK_MARGIN_S), "unprepare:begin") as hold:
             self.unprepare_held(ref, hold)
+
+    def _count(self, ref: ClaimRef) -> None:
+        """Say that an unprepare begins. On a full disk it must go on without: no late prepare can write a record there."""
+        try:
+            self.ended.add(ref.uid)
+        except StateUnwritable as err:
+            log.event(_LOG, log.WARNING, "an unprepare could not be counted", claim=str(ref), error=err)
 
     def unprepare_held(self, ref: ClaimRef, hold: Hold) -> None:
         """``unprepare`` for whoever holds the claim's lock."""
@@ -145,9 +160,12 @@ class ClaimWork:
             return Found(stored=read)
         if isinstance(read, Corrupt):
             read = self.set_aside(read)
-        record = self.carrier.read_granted(ref.uid) or (self.index.recall(ref.uid) if read is not None else None)
-        if record is not None:
-            return Found(stored=Stored(record=record, body={}), is_rebuilt=True)
+        granted = self.carrier.read_granted(ref.uid)
+        if granted is not None:
+            return Found(stored=granted, is_rebuilt=True)
+        recalled = self.index.recall(ref.uid) if read is not None else None
+        if recalled is not None:
+            return Found(stored=Stored(record=recalled, body={}), is_rebuilt=True)
         if read is not None and must_be_known:
             raise RecordUnreadable(f"{ref}: {_describe_corrupt(read)}")
         return None
@@ -206,14 +224,15 @@ class ClaimWork:
         onto = found.stored.body if found is not None else None
         record = self.carrier.prepare(plan, catalog, onto=onto, say=hold.say)
         if arrival.is_over():
-            self.carrier.unprepare(Stored(record=record, body=onto or {}), say=hold.say)
-            hold.is_last = True
+            if not _was_prepared(found, plan):
+                self.carrier.unprepare(Stored(record=record, body=onto or {}), say=hold.say)
+                hold.is_last = True
             arrival.validate()
-        self.compared.remember(plan.ref.uid, plan.allocation)
+        self.compared.remember(plan.ref.uid, plan.allocation, arrival.era)
         return claim_record.build_answer(record)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Arrival:
     """A call for a claim, as it came in: what it must still be when it takes effect (R8)."""
 
@@ -221,6 +240,7 @@ class _Arrival:
     call: CallContext
     ended: EndedCounts
     unprepares: int
+    era: int = 0
 
     def is_over(self) -> bool:
         """True when nobody listens any more, or an unprepare has begun since."""
@@ -230,6 +250,14 @@ class _Arrival:
         """Raises ``ClaimBusy`` when the call must not take effect."""
         if self.is_over():
             raise ClaimBusy(f"{self.ref}: the call is over, or an unprepare began since; nothing was left prepared by it")
+
+
+def _was_prepared(found: Found | None, plan: ClaimPlan) -> bool:
+    """True when an earlier call had prepared the claim so: its pods may run, and only an unprepare may end that."""
+    if found is None:
+        return False
+    record = found.stored.record
+    return record.state is State.PREPARE_COMPLETED and record.allocation == plan.allocation
 
 
 def _describe_corrupt(corrupt: Corrupt) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from driver.claims.index import ClaimIndex
 from driver.claims.record import ClaimRecord, State, encode_record
-from driver.claims.store import Corrupt, RecordFolder
+from driver.claims.store import Corrupt, RecordFolder, Stored
 from driver.errors import StateUnwritable
 from driver.names import ClaimUID, DeviceName
 from tests.fakes.claims import device, uid
@@ -32,7 +32,7 @@ class Folder(RecordFolder):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.start()
-        self.granted: dict[ClaimUID, ClaimRecord] = {}
+        self.granted: dict[ClaimUID, Stored] = {}
         self.ahead_ns = 10**12
         self.index = ClaimIndex(self, self.granted.get, lambda: path.stat().st_mtime_ns + self.ahead_ns)
 
@@ -110,7 +110,7 @@ def test_b10_a_record_that_became_corrupt_still_holds_what_it_held(tmp_path: Pat
 
 def test_b10_a_corrupt_record_holds_what_its_cdi_file_grants(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    folder.granted[uid(1)] = record(1, 1)
+    folder.granted[uid(1)] = Stored(record=record(1, 1), body={})
     (tmp_path / f"{uid(1)}.json").write_bytes(b"{")
     assert folder.holds() == {device(1): ["claim default/claim-1"]}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -683,3 +684,66 @@ def test_claim_errors_are_the_claims_own(node: Node) -> None:
     error = prepare_one(preparer, 1)
     assert isinstance(error, DriverError)
     assert not isinstance(error, ClaimError)
+
+
+# --- what a review found ---------------------------------------------------------------------------------------------
+
+
+def test_r8_a_claim_that_was_prepared_before_is_never_undone_by_a_later_call(tmp_path: Path) -> None:
+    """A new epoch prepares afresh; when that call dies, the pod of the earlier one may still run."""
+    node, call = Overtaken(tmp_path), Call()
+    node.api.put(claim(ref(1), [result(1)]))
+    preparer = node.start()
+    first = prepare_one(preparer, 1)
+    node.epoch = replace(node.epoch, load_marker="inode-2")
+    node.at["prepare:done"] = call.hang_up
+    assert isinstance(prepare_one(preparer, 1, call), ClaimBusy)
+    assert node.states() == {uid(1): "PrepareCompleted"}
+    assert node.cdi_path(1).exists()
+    assert prepare_one(preparer, 1) == first
+
+
+def test_r9_a_registration_while_the_api_server_is_asked_means_asking_again(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    preparer, read = node.start(), node.api.read_claim
+
+    def register_meanwhile(ref: ClaimRef) -> Any:
+        found = read(ref)
+        preparer.note_registered()
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node.api, "read_claim", register_meanwhile)
+        prepare_one(preparer, 1)
+    reads = node.api.reads
+    prepare_one(preparer, 1)
+    assert node.api.reads == reads + 1
+
+
+def test_a_full_disk_does_not_keep_a_claim_from_ending(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kubelet ends pods to free the disk, and waits for their unprepare."""
+    preparer = node.start()
+    prepare_one(preparer, 1)
+
+    def full(*_: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        for name in ("write", "pwrite"):
+            patch.setattr(os, name, full)
+        assert isinstance(prepare_one(preparer, 2), StateUnwritable)
+        assert unprepare_one(preparer, 1) is None
+    assert (node.states(), node.cdi_files()) == ({}, {})
+    assert prepare_one(preparer, 2) == answer(2, 2), "no lock was lost either"
+
+
+def test_unknown_keys_survive_a_rebuild_from_the_cdi_file(node: Node) -> None:
+    preparer = node.start()
+    prepare_one(preparer, 1)
+    rewrite(node, 1, later={"x": 1})
+    node.cdi_path(1).unlink()
+    prepare_one(preparer, 1)
+    node.record_path(1).write_bytes(b"{")
+    prepare_one(preparer, 1)
+    assert node.records()[uid(1)]["later"] == {"x": 1}

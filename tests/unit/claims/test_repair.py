@@ -10,7 +10,7 @@ import pytest
 from driver.claims.model import Deadline
 from driver.errors import DeviceInUse, DeviceNotReady
 from tests.fakes.claims import Call, Node, claim, device, gpu, prepare_one, ref, result, uid, unprepare_one
-from tests.unit.claims.test_prepare import answer, set_state, wipe
+from tests.unit.claims.test_prepare import answer, rewrite, set_state, wipe
 
 
 @pytest.fixture
@@ -139,3 +139,20 @@ def test_a_prepare_after_a_repair_in_a_new_epoch_still_asks_the_api_server(node:
     preparer.repair_at_start()
     node.api.put(claim(ref(1), [result(6)]))
     assert prepare_one(preparer, 1, Call()) == answer(1, 6)
+
+
+def test_b12_a_record_without_an_epoch_is_stamped_so_that_the_next_reboot_is_noticed(node: Node) -> None:
+    rewrite(node, 1, epoch={})
+    preparer = node.start()
+    assert preparer.repair_at_start().stamped == [uid(1)]
+    assert node.records()[uid(1)]["epoch"] == node.records()[uid(2)]["epoch"]
+    assert preparer.repair_at_start().stamped == []
+    node.reboot()
+    assert preparer.repair_at_start().restored == [uid(1), uid(2)]
+
+
+def test_an_epoch_that_is_not_known_stamps_nothing(node: Node) -> None:
+    before = node.records()
+    node.epoch = replace(node.epoch, driver_version="", load_marker="")
+    assert node.start().repair_at_start().stamped == []
+    assert node.records() == before
