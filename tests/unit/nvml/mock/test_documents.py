@@ -287,13 +287,13 @@ def check(data: bytes) -> None:
         assert machine.gpus
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.dictionaries(st.sampled_from(list(MachineDocument.__struct_encode_fields__)), TREES, max_size=5))
 def test_any_change_of_a_good_file_is_a_machine_or_invalid(changes: dict[str, Any]) -> None:
     check(dump({**GOOD, **changes}))
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.dictionaries(KEYS, TREES, max_size=4))
 def test_any_change_of_a_good_group_is_a_machine_or_invalid(changes: dict[str, Any]) -> None:
     check(dump(with_gpus(**changes)))
