@@ -66,7 +66,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, renam
     reason: str = ""
     regarding: ObjectReference | None = None
     note: str = ""
-    type: str = "Normal"
+    type: str = ""
     series: EventSeries | None = None
 
 
