@@ -1,8 +1,8 @@
 """Run ``gpu-dra`` so that it can be killed before any one of its writes: a process that dies between two steps, on demand.
 
 Python tells an audit hook of each file that is opened for writing, renamed, removed, or made. When the file named by
-``GPU_DRA_E2E_CRASH`` holds ``N``, the process kills itself with SIGKILL before the N-th such event below the folders named by
-``GPU_DRA_E2E_CRASH_BELOW`` (colon-separated), and first writes what it was about to do into ``<file>.done``. So every step of
+``E2E_CRASH`` holds ``N``, the process kills itself with SIGKILL before the N-th such event below the folders named by
+``E2E_CRASH_BELOW`` (colon-separated), and first writes what it was about to do into ``<file>.done``. So every step of
 prepare and unprepare is met without the driver knowing of it.
 """
 
@@ -67,5 +67,5 @@ class CrashPoint:
 
 
 if __name__ == "__main__":
-    sys.addaudithook(CrashPoint(Path(os.environ["GPU_DRA_E2E_CRASH"]), tuple(os.environ["GPU_DRA_E2E_CRASH_BELOW"].split(":"))))
+    sys.addaudithook(CrashPoint(Path(os.environ["E2E_CRASH"]), tuple(os.environ["E2E_CRASH_BELOW"].split(":"))))
     sys.exit(main())

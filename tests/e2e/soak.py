@@ -162,8 +162,9 @@ def build_report(soak: Soak, *, took_s: float, seed: int) -> str:
     return (
         "# Soak of the node half\n\n"
         f"{today}; `make e2e-soak` (`hack/devcluster/e2e.sh --soak`): a real kubelet, scheduler and containerd,\n"
-        f"Kubernetes {soak.stage.layout.kube_version}, one node, the mock machine {_MACHINE}. Pods with 1, 2 or 4 GPUs come and go\n"
-        f"at random; the plugin is killed with SIGKILL every {first_s:.0f} to {last_s:.0f} s and started again at once. Seed {seed}.\n\n"
+        f"Kubernetes {soak.stage.layout.kube_version}, one node, the mock machine {_MACHINE}.\n"
+        "Pods with 1, 2 or 4 GPUs come and go at random; the plugin is killed with SIGKILL every "
+        f"{first_s:.0f} to {last_s:.0f} s and\nstarted again at once. Seed {seed}.\n\n"
         "| what | result |\n| --- | --- |\n" + "".join(f"| {what} | {result} |\n" for what, result in rows.items()) + "\n"
         "Any other number in the lines with 0 ends the run as failed, and writes no report. The times include the kubelet's\n"
         "retries after a kill, and the machine's other work.\n"

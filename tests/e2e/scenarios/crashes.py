@@ -50,7 +50,7 @@ def new_fragile_plugin(stage: Stage, name: str = "crash") -> tuple[Plugin, Crash
     point = CrashPoint(control=stage.folders.logs / name)
     point.disarm()
     below = [stage.folders.claim_records, stage.folders.plugin_dir / "dra-device-metadata", stage.folders.cdi_root]
-    environment = {"GPU_DRA_E2E_CRASH": str(point.control), "GPU_DRA_E2E_CRASH_BELOW": ":".join(map(str, below))}
+    environment = {"E2E_CRASH": str(point.control), "E2E_CRASH_BELOW": ":".join(map(str, below))}
     return stage.new_plugin(_MACHINE, environment=environment, launcher=_LAUNCHER), point
 
 

@@ -119,18 +119,27 @@ def run_sixteen(stage: Stage) -> str:
     return f"{len(names)} on one island"
 
 
-@SUITE.add("more GPUs than one slice holds")
+@SUITE.add("more devices than one slice holds; GPUs that went stay while they are held")
 def run_many(stage: Stage) -> str:
-    """Two slices of one generation; the last device is as good as the first."""
-    count = 72
-    stage.start_plugin(str(_write_big_machine(stage.folders.logs, count)))
-    slices = stage.wait_pool(devices=count)
-    sizes = [len(each["spec"]["devices"]) for each in slices]
+    """64 GPUs of which 8 are held are exchanged for 64 others: 72 devices in two slices of one generation, 8 of them tainted."""
+    old = stage.start_plugin(str(_write_big_machine(stage.folders.logs, domain=0)))
+    names = list(objects.slice_devices(stage.wait_pool(devices=64)))
+    held = calls.claim_message(stage.create_allocated_claim("held", names[:8]))
+    expect(not calls.call_prepare(old.service_socket, [held])[held.uid].error, "prepare failed")
+    old.stop()
+    new = stage.start_plugin(str(_write_big_machine(stage.folders.logs, domain=1)))
+    slices = stage.wait_pool(devices=72)
+    sizes = sorted(len(each["spec"]["devices"]) for each in slices)
     expect(len(slices) == 2 and max(sizes) <= _SLICE_DEVICES_MAX, f"slices of {sizes} devices")
-    last = list(objects.slice_devices(slices).values())[-1]
+    devices = objects.slice_devices(slices)
+    lost = sorted(name for name, device in devices.items() if "gpu-lost" in str(device.get("taints")))
+    expect(lost == sorted(names[:8]), f"{lost} are tainted, and {names[:8]} are held")
+    last = [device for name, device in devices.items() if name not in lost][-1]
     chosen = f'device.attributes["gpu.nvidia.com"].uuid == "{objects.attribute(last, "uuid")}"'
     stage.expect_own_devices("pod", stage.run_pod("pod", objects.claim_spec([objects.exactly(selector=chosen)])))
-    return f"{count} devices in slices of {sizes}; a pod runs on {last['name']}"
+    error = calls.call_unprepare(new.service_socket, [held])[held.uid]
+    expect(not error, f"the claim on GPUs that went cannot be released: {error}")
+    return f"72 devices in slices of {sizes}, 8 tainted gpu-lost; a pod runs on {last['name']}"
 
 
 def write_machine_faults(stage: Stage, *, is_ready: bool) -> None:
@@ -139,12 +148,13 @@ def write_machine_faults(stage: Stage, *, is_ready: bool) -> None:
     write_faults(stage.folders.mock_state, [] if is_ready else [NotReady()])
 
 
-def _write_big_machine(folder: Path, count: int) -> Path:
-    addresses = ", ".join(f'"{bus:02x}:00.0"' for bus in range(1, count + 1))
-    path = folder / "many-gpus.yaml"
+def _write_big_machine(folder: Path, *, domain: int) -> Path:
+    """64 GPUs, as many as a mock machine may have."""
+    addresses = ", ".join(f'"{domain:04x}:{bus:02x}:00.0"' for bus in range(1, 65))
+    path = folder / f"many-gpus-{domain}.yaml"
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(
-        'name: many-gpus\ndriver: "580.159.04"\ncuda: "13.0"\n'
-        f"gpus:\n  - {{board: t4, numa: 0, root: pci0000:00, pci: [{addresses}]}}\n"
+        f'name: many-gpus-{domain}\ndriver: "580.159.04"\ncuda: "13.0"\n'
+        f"gpus:\n  - {{board: t4, numa: 0, root: pci{domain:04x}:00, pci: [{addresses}]}}\n"
     )
     return path
