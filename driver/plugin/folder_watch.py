@@ -12,6 +12,7 @@ import os
 import select
 import threading
 from pathlib import Path
+from typing import Protocol
 
 from driver import log
 
@@ -29,12 +30,23 @@ _MASK = _IN_MOVED_FROM | _IN_MOVED_TO | _IN_CREATE | _IN_DELETE | _IN_DELETE_SEL
 FALLBACK_S = 15.0
 
 
+class Inotify(Protocol):
+    """The two calls of libc; each answers -1 and sets errno when it fails."""
+
+    def inotify_init1(self, flags: int) -> int:
+        """A descriptor."""
+
+    def inotify_add_watch(self, fd: int, path: bytes, mask: int) -> int:
+        """Watch the folder that is now at the path."""
+
+
 class FolderWatch:
     """One thread calls ``arm`` and ``wait`` in turn; any thread may call ``wake``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, libc: Inotify | None = None, fallback_s: float = FALLBACK_S) -> None:
         self._folder = folder
-        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._libc: Inotify = libc if libc is not None else ctypes.CDLL(None, use_errno=True)
+        self._fallback_s = fallback_s
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._inotify_fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         self._is_armed = False
@@ -61,7 +73,7 @@ class FolderWatch:
     def wait(self, timeout_s: float | None) -> None:
         """Return when an entry came or went since ``arm``, when woken, or after the time; None waits without end."""
         if not self._is_armed:
-            timeout_s = FALLBACK_S if timeout_s is None else min(timeout_s, FALLBACK_S)
+            timeout_s = self._fallback_s if timeout_s is None else min(timeout_s, self._fallback_s)
         self._poll.poll(None if timeout_s is None else max(0, int(timeout_s * 1000)) + 1)
         for fd in (self._wake_fd, self._inotify_fd):
             _drain(fd)

@@ -24,7 +24,8 @@ _LOG = log.logger(__name__)
 
 _SOCKET_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,106}\.sock")
 _MAX_LOCK_FILE_BYTES = 4096
-_LOCK_PATIENCE_S = 5.0
+LOCK_PATIENCE_S = 5.0
+"""A neighbour that looks for dead instances holds a lock for a moment only."""
 _LOCK_RETRY_S = 0.05
 
 
@@ -43,7 +44,7 @@ class Instance:
             self._lock_fd = -1
 
 
-def take_instance(paths: sockets.SocketPaths) -> Instance:
+def take_instance(paths: sockets.SocketPaths, *, patience_s: float = LOCK_PATIENCE_S) -> Instance:
     """Make the folders, take the instance's lock, and remove the files of dead instances.
 
     Raises:
@@ -53,7 +54,7 @@ def take_instance(paths: sockets.SocketPaths) -> Instance:
     try:
         make_private_folder(plugin_dir)
         make_registry_folder(registry_dir)
-        lock_fd = _lock_own_file(paths.lock)
+        lock_fd = _lock_own_file(paths.lock, patience_s)
         _write_lock_file(lock_fd, paths)
     except OSError as err:
         raise SocketUnusable(f"taking the instance {paths.instance} in {plugin_dir}: {err}") from err
@@ -88,9 +89,9 @@ def is_socket(path: Path) -> bool:
         return False
 
 
-def _lock_own_file(lock_path: Path) -> int:
+def _lock_own_file(lock_path: Path, patience_s: float) -> int:
     """Lock the instance's file, made if need be. A neighbour that looks for dead instances may hold it for a moment."""
-    give_up_at = time.monotonic() + _LOCK_PATIENCE_S
+    give_up_at = time.monotonic() + patience_s
     while True:
         fd = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         if _try_lock(fd) and _is_same_file(fd, lock_path):

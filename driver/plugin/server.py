@@ -26,13 +26,8 @@ from driver.plugin.registration import Phase, Registrar, RegistrationEvents, Reg
 
 _LOG = log.logger(__name__)
 
-MAX_WORKERS = 64
 MAX_CALLS = 512
 """Beyond the workers, calls wait in the queue: better for a node that boots a hundred pods than a refusal and a back-off."""
-SELF_CALL_S = 3.0
-"""An empty prepare touches nothing and takes a millisecond; one that takes this long found no worker."""
-MAX_LOST_S = 120.0
-"""A registration socket that cannot be put back for so long needs a new mount, which only a restart of the pod brings."""
 ROLL_BACK_SHARE = 0.2
 """The part of the grace that cancelled calls have to undo what they began."""
 
@@ -52,6 +47,12 @@ class PluginSettings:
     """``unix:/path`` or ``host:port``; None for no probe service."""
     silence_s: float = 30.0
     """After this long without a registration the operator is told."""
+    max_workers: int = 64
+    """Threads for calls, made as they are needed (R15)."""
+    self_call_s: float = 3.0
+    """An empty prepare touches nothing and takes a millisecond; one that takes this long found no worker."""
+    max_lost_s: float = 120.0
+    """A registration socket that cannot be put back for so long needs a new mount, which only a restart of the pod brings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,14 +141,14 @@ class PluginServer:
 
     def is_live(self) -> bool:
         """False when only a restart helps: calls no longer come through our own socket, or the registry is out of reach."""
-        return self._registrar.lost_s() < MAX_LOST_S and self._call_self()
+        return self._registrar.lost_s() < self._settings.max_lost_s and self._call_self()
 
     def _call_self(self) -> bool:
         own_connection = (("grpc.use_local_subchannel_pool", 1),)  # an old one would say nothing about the socket's file
         with grpc.insecure_channel(build_target(self.paths.service), options=own_connection) as channel:
             try:
                 dra_v1_grpc.DRAPluginStub(channel).NodePrepareResources(
-                    dra_v1.NodePrepareResourcesRequest(), timeout=SELF_CALL_S
+                    dra_v1.NodePrepareResourcesRequest(), timeout=self._settings.self_call_s
                 )
             except grpc.RpcError as err:
                 log.event(_LOG, log.ERROR, "our own call does not come through", socket=self.paths.service, error=err)
@@ -155,7 +156,7 @@ class PluginServer:
         return True
 
     def _make_service(self) -> grpc.Server:
-        server = make_server("dra", max_workers=MAX_WORKERS, max_calls=MAX_CALLS)
+        server = make_server("dra", max_workers=self._settings.max_workers, max_calls=MAX_CALLS)
         dra_v1_grpc.add_DRAPluginServicer_to_server(DraV1(self._calls), server)
         dra_v1beta1_grpc.add_DRAPluginServicer_to_server(DraV1Beta1(self._calls), server)
         health_v1_grpc.add_DRAResourceHealthServicer_to_server(HealthV1(self._streams), server)

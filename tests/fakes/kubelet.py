@@ -20,8 +20,6 @@ where the real one uses inotify.
 from __future__ import annotations
 
 import contextlib
-import os
-import stat
 import threading
 import time
 import urllib.parse
@@ -194,7 +192,7 @@ class FakeKubelet:
         seen: dict[Path, tuple[int, int]] = {}
         retry_at: dict[Path, tuple[float, float]] = {}
         while not stop.is_set():
-            found = _find_sockets(self.registry_dir)
+            found = kubelet_wire.find_sockets(self.registry_dir)
             for path in [path for path in seen if found.get(path) != seen[path]]:
                 del seen[path]
                 retry_at.pop(path, None)
@@ -293,14 +291,3 @@ class FakeKubelet:
                 key = (each.device.pool_name, each.device.device_name)
                 plugin.health[key] = (health_v1.HealthStatus.Name(each.health), each.message)
             self._changed.notify_all()
-
-
-def _find_sockets(folder: Path) -> dict[Path, tuple[int, int]]:
-    found = {}
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                facts = entry.stat(follow_symlinks=False)
-                if stat.S_ISSOCK(facts.st_mode) and not entry.name.startswith("."):
-                    found[Path(entry.path)] = (facts.st_ino, facts.st_ctime_ns)
-    return found

@@ -1,8 +1,12 @@
-"""The wire side of the fake kubelet: messages of each version, and the checks of an answer."""
+"""The fake kubelet's wire side and its checks: messages of each version, answers, plugins, sockets."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import stat
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -85,3 +89,15 @@ def find_fault(info: registration.PluginInfo, known_services: Sequence[str], tak
             f"already registered for DRA driver plugin {info.name}"
         )
     return None
+
+
+def find_sockets(folder: Path) -> dict[Path, tuple[int, int]]:
+    """What the kubelet's watcher would take for a plugin, with what tells a file from its successor."""
+    found = {}
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                facts = entry.stat(follow_symlinks=False)
+                if stat.S_ISSOCK(facts.st_mode) and not entry.name.startswith("."):
+                    found[Path(entry.path)] = (facts.st_ino, facts.st_ctime_ns)
+    return found

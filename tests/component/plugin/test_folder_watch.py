@@ -8,11 +8,9 @@ import shutil
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from driver.plugin import folder_watch
 from driver.plugin.folder_watch import FolderWatch
 
 LONG_S = 60.0
@@ -94,17 +92,13 @@ class LibcWithoutInotify:
         ctypes.set_errno(24)
         return -1
 
-    def inotify_add_watch(self, *_: Any) -> int:
+    def inotify_add_watch(self, fd: int, path: bytes, mask: int) -> int:
         raise AssertionError("no instance to add a watch to")
 
 
-def test_without_inotify_the_folder_is_looked_at_now_and_then(
-    root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_inotify_the_folder_is_looked_at_now_and_then(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     """``fs.inotify.max_user_instances`` is used up on many busy nodes."""
-    monkeypatch.setattr(ctypes, "CDLL", lambda *_args, **_named: LibcWithoutInotify())
-    monkeypatch.setattr(folder_watch, "FALLBACK_S", 0.05)
-    watch = FolderWatch(root)
+    watch = FolderWatch(root, libc=LibcWithoutInotify(), fallback_s=0.05)
     assert not watch.arm()
     assert wakes(watch)
     watch.wait(None)

@@ -91,13 +91,12 @@ def test_the_same_instance_again_finds_its_path_free(root: Path) -> None:
     again.release()
 
 
-def test_an_instance_that_lives_is_not_taken_twice(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_instance_that_lives_is_not_taken_twice(root: Path) -> None:
     """Two servers on one path would take each other's sockets (R15)."""
-    monkeypatch.setattr("driver.plugin.instance._LOCK_PATIENCE_S", 0.0)
     live = take_instance(choose(root, "pod"))
     bind(live.paths.service)
     with pytest.raises(SocketUnusable, match=rf"locked by a live process \(pid {os.getpid()}\).*its own pod uid"):
-        take_instance(choose(root, "pod"))
+        take_instance(choose(root, "pod"), patience_s=0)
     assert live.paths.service.exists()
     live.release()
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import threading
+from dataclasses import replace
 
 import grpc
 import pytest
 
 from driver.errors import SocketUnusable
 from driver.pb.grpc_health.v1 import health_pb2, health_pb2_grpc
-from driver.plugin import server as plugin_server
 from driver.plugin.probes import ProbeServer
 from tests.component.plugin.node import DRIVER, Heard, PluginNode
 from tests.fakes.claim_service import SlowClaimService, make_claim
@@ -48,11 +48,9 @@ def test_a_plugin_whose_own_socket_is_gone_is_not_live(node: PluginNode, damage:
     assert not server.is_live()
 
 
-def test_a_plugin_whose_workers_are_all_stuck_is_not_live(node: PluginNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugin_server, "MAX_WORKERS", 1)
-    monkeypatch.setattr(plugin_server, "SELF_CALL_S", 0.5)
+def test_a_plugin_whose_workers_are_all_stuck_is_not_live(node: PluginNode) -> None:
     service = SlowClaimService()
-    server = node.start(claim_service=service)
+    server = node.start(replace(node.settings(), max_workers=1, self_call_s=1.0), service)
     with FakeKubelet(node.registry_dir, Manners(health_services=())) as kubelet:
         kubelet.wait_registered(DRIVER)
         caller = threading.Thread(target=kubelet.prepare, args=(DRIVER, [make_claim()]))
@@ -61,8 +59,7 @@ def test_a_plugin_whose_workers_are_all_stuck_is_not_live(node: PluginNode, monk
         assert not server.is_live()
         service.finish.set()
         caller.join()
-        monkeypatch.setattr(plugin_server, "SELF_CALL_S", 30.0)
-        assert server.is_live()
+        assert kubelet.wait(server.is_live)
 
 
 def test_a_network_address_is_served_too(node: PluginNode) -> None:

@@ -1,7 +1,7 @@
 """The DRA service through the fixtures of pytest-grpc, in its real-server mode, on a unix socket.
 
 Its own default, a TCP port, leaks a socket (a ResourceWarning, which is an error here), and its fake-server mode does not work
-with the grpcio of today; see tests/README.md. So ``grpc_addr`` is ours.
+with the grpcio of today. So ``grpc_addr`` is ours.
 """
 
 from __future__ import annotations

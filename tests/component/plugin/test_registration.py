@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 import socket
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from driver.errors import SocketUnusable
-from driver.plugin import registration
 from driver.plugin.registration import Phase, RegistrationStatus
 from tests.component.plugin.node import DRIVER, Heard, PluginNode
 from tests.fakes.claim_service import build_devices, make_claim
@@ -148,30 +148,28 @@ def leave_dead_socket(path: Path) -> None:
         dead.bind(str(path))
 
 
-def test_a_socket_that_cannot_come_back_is_reported_until_it_can(node: PluginNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_socket_that_cannot_come_back_is_reported_until_it_can(node: PluginNode) -> None:
     """A mount whose folder was removed on the host takes no file any more: only a restart of the pod helps, so say it."""
-    monkeypatch.setattr(registration, "MAX_RETRY_S", 0.2)
     heard = Heard()
-    server = node.start(heard=heard)
+    server = node.start(replace(node.settings(), max_lost_s=1.0), heard=heard)
     with FakeKubelet(node.registry_dir) as kubelet:
         kubelet.wait_registered(DRIVER)
         kubelet.stop()
         shutil.rmtree(node.registry_dir)
         node.registry_dir.write_text("in the way")
         assert kubelet.wait(lambda: bool(heard.troubles))
-        assert (server.is_ready(), server.is_live()) == (False, True)
-        monkeypatch.setattr("driver.plugin.server.MAX_LOST_S", 0.0)
-        assert not server.is_live()
+        assert not server.is_ready()
+        assert kubelet.wait(lambda: not server.is_live())
         node.registry_dir.unlink()
         kubelet.start()
         kubelet.wait_registered(DRIVER)
         assert kubelet.wait(server.is_ready)
+        assert server.is_live()
     assert "cannot put the registration socket" in heard.troubles[0]
     assert "restart the pod" in heard.troubles[0]
 
 
-def test_a_callback_with_a_bug_does_not_end_the_watch(node: PluginNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registration, "MAX_RETRY_S", 0.05)
+def test_a_callback_with_a_bug_does_not_end_the_watch(node: PluginNode) -> None:
     heard = Heard()
     failing = [ValueError("a bug")]
 
