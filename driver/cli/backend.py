@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from driver.config.settings import Settings
+from driver.host.driver_files import LIBRARY_FOLDERS
+from driver.host.inside import resolve_inside
 from driver.host.pci import SysfsPci
 from driver.host.roots import Roots
 from driver.nvml.library import NvmlLibrary
@@ -15,6 +17,7 @@ from driver.nvml.reader import read_machine
 from driver.nvml.readings import MachineReading
 
 MOCK_PREFIX = "mock:"
+NVML_SONAME = "libnvidia-ml.so.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +26,8 @@ class Backend:
 
     library: NvmlLibrary
     roots: Roots
+    find_library: Callable[[], NvmlLibrary] | None = None
+    """Looks for NVML anew at each opening: a driver that is installed after us, or upgraded below us, brings another file."""
 
     def read(self) -> MachineReading:
         """One pass over the machine."""
@@ -42,17 +47,34 @@ def open_backend(settings: Settings, mock_state_dir: Path) -> Backend:
         return Backend(library=mock.library, roots=mock.roots)
     from driver.nvml.real import RealNvml  # noqa: PLC0415
 
-    return Backend(library=RealNvml(settings.nvml_library), roots=settings.roots)
+    def find_library() -> NvmlLibrary:
+        return RealNvml(settings.nvml_library or find_nvml(settings.driver_root))
+
+    return Backend(library=find_library(), roots=settings.roots, find_library=find_library)
+
+
+def find_nvml(driver_root: Path) -> Path | None:
+    """``libnvidia-ml.so.1`` below a driver root of its own; None at ``/``, where the loader knows the way.
+
+    Where there is none yet, the answer is where it is to be expected.
+    """
+    if driver_root == Path("/"):
+        return None
+    for folder in LIBRARY_FOLDERS:
+        with contextlib.suppress(OSError):
+            return driver_root / resolve_inside(driver_root, f"{folder}/{NVML_SONAME}")
+    return driver_root / LIBRARY_FOLDERS[0] / NVML_SONAME
 
 
 @contextlib.contextmanager
 def initialized(backend: Backend) -> Iterator[Backend]:
     """NVML is open inside the block."""
-    backend.library.init()
+    opened = backend if backend.find_library is None else replace(backend, library=backend.find_library())
+    opened.library.init()
     try:
-        yield backend
+        yield opened
     finally:
-        backend.library.shutdown()
+        opened.library.shutdown()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,5 +85,5 @@ class OpenedForEachPass:
 
     def read(self) -> MachineReading:
         """Open NVML, make one pass, close it."""
-        with initialized(self.backend):
-            return self.backend.read()
+        with initialized(self.backend) as opened:
+            return opened.read()

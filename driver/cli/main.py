@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import os
 import sys
 import traceback
@@ -93,7 +92,7 @@ def build_parser() -> tuple[Parser, Commands]:
     parser = Parser(prog="gpu-dra", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version, and end")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True, parser_class=Parser)
-    for name in (each for each in COMMANDS if importlib.util.find_spec(f"driver.cli.{each}")):
+    for name in COMMANDS:
         module = importlib.import_module(f"driver.cli.{name}")
         module.add_parser(commands)
         command = commands.choices[name.replace("_", "-")]
