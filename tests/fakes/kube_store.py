@@ -78,7 +78,7 @@ class Store:
 
     gates_off: frozenset[str] = frozenset()
     version: int = 100
-    compacted: int = 0
+    compacted: int = 100
     objects: dict[tuple[Kind, str, str], Json] = field(default_factory=dict)
     history: list[Event] = field(default_factory=list)
     changed: threading.Condition = field(default_factory=lambda: threading.Condition(threading.RLock()))

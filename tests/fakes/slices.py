@@ -32,7 +32,7 @@ def device(name: str, *, memory: str = "80Gi", taints: tuple[Taint, ...] = (), d
     consumes = (CounterConsumption(counter_set=draws, counters={"memory": Counter(value="10Gi")}),) if draws else ()
     return Device(
         name=DeviceName(name),
-        attributes={"allocator": Attribute(string="scheduler"), "uuid": Attribute(string=f"GPU-{name}")},
+        attributes={"allocator": Attribute(string="scheduler"), "uuid": Attribute(string=f"GPU-{name}"[:64])},
         capacity={"memory": Capacity(value=memory)},
         taints=taints,
         consumes_counters=consumes,
