@@ -55,12 +55,12 @@ class CrashPoint:
         return name.startswith(self._below)
 
     def _count(self, what: str) -> None:
-        if self._left is None:
-            try:
-                self._left = int(Path(self._control).read_text())
-            except (FileNotFoundError, ValueError):
-                return
-        self._left -= 1
+        try:
+            armed = int(Path(self._control).read_text())
+        except (FileNotFoundError, ValueError):
+            self._left = None
+            return
+        self._left = (armed if self._left is None else self._left) - 1
         if self._left <= 0:
             Path(f"{self._control}.done").write_text(what)
             os.kill(os.getpid(), signal.SIGKILL)

@@ -151,6 +151,10 @@ class Plugin:
         """
         self.wait_for_log("registered with the kubelet")
 
+    def wait_serving(self) -> None:
+        """Wait until it can be called, whether the kubelet has taken it or not."""
+        self.wait_for_log("serving service")
+
     def wait_for_log(self, text: str, *, timeout_s: float = REGISTERED_WITHIN_S) -> None:
         """Wait until it has said ``text`` since its last start."""
         wait_until(lambda: text in self.read_log() or not self.is_running(), timeout_s=timeout_s, interval_s=0.05)

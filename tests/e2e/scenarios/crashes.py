@@ -69,7 +69,7 @@ def crash_in_prepare(stage: Stage) -> str:
         if died:
             steps.append(what)
             plugin.start()
-            plugin.wait_registered()
+            plugin.wait_serving()
         _expect_prepared_once(stage, plugin, message, devices[:2])
         if not died:
             break
@@ -94,7 +94,7 @@ def crash_in_unprepare(stage: Stage) -> str:
         if died:
             steps.append(what)
             plugin.start()
-            plugin.wait_registered()
+            plugin.wait_serving()
             error = calls.call_unprepare(plugin.service_socket, [message])[message.uid]
             expect(not error, f"unprepare after a death before {what!r}: {error}")
         _expect_nothing_left(stage, f"after a death before {what!r}")
@@ -146,7 +146,7 @@ def crash_beside_another(stage: Stage) -> str:
         if died:
             deaths += 1
             plugin.start()
-            plugin.wait_registered()
+            plugin.wait_serving()
         expect(bool(answers) and not answers[0].error, f"the other instance failed: {answers}")
         again = calls.call_prepare(plugin.service_socket, [message])[message.uid]
         expect(calls.cdi_ids(again) == calls.cdi_ids(answers[0]), "the two instances gave different ids")

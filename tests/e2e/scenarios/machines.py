@@ -121,7 +121,7 @@ def run_sixteen(stage: Stage) -> str:
 
 @SUITE.add("more devices than one slice holds; GPUs that went stay while they are held")
 def run_many(stage: Stage) -> str:
-    """64 GPUs of which 8 are held are exchanged for 64 others: 72 devices in two slices of one generation, 8 of them tainted."""
+    """64 GPUs, 8 of them held, are exchanged for 64 others: 72 devices in two slices of one generation, 8 of them tainted."""
     old = stage.start_plugin(str(_write_big_machine(stage.folders.logs, domain=0)))
     names = list(objects.slice_devices(stage.wait_pool(devices=64)))
     held = calls.claim_message(stage.create_allocated_claim("held", names[:8]))
