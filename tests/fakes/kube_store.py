@@ -158,7 +158,7 @@ class Store:
     def _complete(self, kind: Kind, namespace: str, body: Json) -> Json:
         meta = dict(body.get("metadata", {}))
         if meta.get("resourceVersion"):
-            raise Refused(400, "BadRequest", "resourceVersion should not be set on objects to be created")
+            raise Refused(500, "", "resourceVersion should not be set on objects to be created")
         if not meta.get("name"):
             if not meta.get("generateName"):
                 raise Refused(422, "Invalid", "metadata.name: Required value: name or generateName is required")

@@ -9,7 +9,7 @@ import pytest
 
 from driver.api.meta_v1 import ObjectMeta
 from driver.api.resource_v1 import Attribute, Capacity, Counter, CounterSet, Device, ResourceSlice, Taint
-from driver.errors import Conflict, Invalid, NotFound
+from driver.errors import ApiError, Conflict, Invalid, NotFound
 from driver.kube.client import Preconditions
 from driver.kube.events import EVENTS, Event, EventSeries, ObjectReference
 from driver.kube.resources import NODES, RESOURCE_SLICES, Selection
@@ -49,7 +49,7 @@ def test_a_name_is_given_once(cluster: Cluster) -> None:
 
 def test_a_new_object_has_no_version_yet(cluster: Cluster) -> None:
     item = msgspec.structs.replace(cluster.slice_(A), metadata=ObjectMeta(generate_name="x-", resource_version="5"))
-    with pytest.raises(Invalid):
+    with pytest.raises(ApiError, match="500 resourceVersion should not be set"):
         cluster.client.create(RESOURCE_SLICES, item)
 
 

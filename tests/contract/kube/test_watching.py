@@ -13,7 +13,6 @@ import msgspec
 import pytest
 
 from driver.api.resource_v1 import ResourceSlice
-from driver.errors import Gone
 from driver.kube.resources import RESOURCE_SLICES
 from driver.kube.watch import Change, Seen, Watcher
 from driver.resourceslice.publish import Publisher, PublisherReports
@@ -82,18 +81,6 @@ def test_a_watch_ends_in_peace_when_its_time_is_over(cluster: Cluster) -> None:
     stream = cluster.client.open_watch(RESOURCE_SLICES, cluster.selection, resource_version=version, timeout_s=1)
     assert all(b'"BOOKMARK"' in line for line in stream.lines())
     stream.close()
-
-
-def test_a_version_from_long_ago_is_gone(cluster: Cluster) -> None:
-    """The server may say so as its answer or in the stream."""
-    watcher = Watcher(cluster.client, RESOURCE_SLICES, cluster.selection, rng=random.Random(1))
-
-    def watch() -> None:
-        stream = cluster.client.open_watch(RESOURCE_SLICES, cluster.selection, resource_version="1", timeout_s=2)
-        watcher._decode(next(stream.lines()))
-
-    with pytest.raises(Gone):
-        watch()
 
 
 def start(cluster: Cluster, folder: Path) -> Publisher:
