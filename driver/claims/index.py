@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeAlias
 
 from driver.cdi import names as cdi_names
@@ -26,31 +25,25 @@ _CLOCK_TICK_NS = 50_000_000
 """Two writes within one tick of the file system's clock can leave the same mtime; so a file that was this young when it was
 parsed is parsed again."""
 
-_Stamp: TypeAlias = tuple[str, int, int, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holders:
-    """The devices that records hold, and the corrupt records that hold nobody knows what."""
-
-    by_device: Mapping[DeviceName, tuple[Hold, ...]]
-    of_all: tuple[Hold, ...] = ()
-
-    def of(self, devices: Mapping[DeviceName, object] | tuple[DeviceName, ...]) -> Mapping[DeviceName, tuple[Hold, ...]]:
-        """The holds on each of these devices."""
-        return {device: (*self.by_device.get(device, ()), *self.of_all) for device in devices}
+_Stamp: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
+    """One file of the folder, as it was when it was last parsed."""
+
     stamp: _Stamp
+    """Inode, mtime, size."""
     parsed_at_ns: int
+    uid: ClaimUID
     found: Stored | Corrupt
     last_good: ClaimRecord | None = field(repr=False)
-    """What the file held before it became unreadable."""
+    """What the claim's record held before it became unreadable."""
+    held: frozenset[str]
+    """Devices in a record that can be read; admin access holds none (B66)."""
 
     def is_current(self, stamp: _Stamp) -> bool:
-        return stamp == self.stamp and stamp[2] + _CLOCK_TICK_NS < self.parsed_at_ns
+        return stamp == self.stamp and stamp[1] + _CLOCK_TICK_NS < self.parsed_at_ns
 
 
 class ClaimIndex:
@@ -67,7 +60,8 @@ class ClaimIndex:
         self._read_granted = read_granted
         self._now_ns = now_ns
         self._guard = threading.Lock()
-        self._entries: dict[ClaimUID, _Entry] = {}
+        self._entries: dict[str, _Entry] = {}
+        """By file name."""
 
     def read_all(self) -> Mapping[ClaimUID, Stored | Corrupt]:
         """Every record, whatever its state.
@@ -75,32 +69,21 @@ class ClaimIndex:
         Raises:
             StateUnwritable: the folder cannot be read.
         """
-        with self._guard:
-            self._refresh()
-            return {uid: entry.found for uid, entry in self._entries.items()}
+        return {entry.uid: entry.found for entry in self._read_entries()}
 
-    def read_holders(self, but: ClaimUID) -> Holders:
-        """Who holds what, without the claim ``but`` itself. Admin access holds nothing (B66).
+    def read_holders(self, devices: Collection[DeviceName], but: ClaimUID) -> Mapping[DeviceName, tuple[Hold, ...]]:
+        """Who holds each of ``devices``, the claim ``but`` itself left out. A corrupt record of unknown content holds all.
 
         Raises:
             StateUnwritable: the folder cannot be read.
         """
-        with self._guard:
-            self._refresh()
-            entries = [(uid, entry) for uid, entry in self._entries.items() if uid != but]
-        by_device: dict[DeviceName, tuple[Hold, ...]] = {}
-        of_all: list[Hold] = []
-        for uid, entry in entries:
-            record = self._record_of(uid, entry)
-            if record is None:
-                of_all.append(Hold(by=_describe_corrupt(entry.found)))
+        holders: dict[DeviceName, tuple[Hold, ...]] = {}
+        for entry in self._read_entries():
+            if entry.uid == but or (isinstance(entry.found, Stored) and entry.held.isdisjoint(devices)):
                 continue
-            for device in record.devices:
-                if not device.is_admin:
-                    hold = Hold(by=_describe(record, entry.found), share_id=device.share_id)
-                    name = DeviceName(device.device)
-                    by_device[name] = (*by_device.get(name, ()), hold)
-        return Holders(by_device=by_device, of_all=tuple(of_all))
+            for device, hold in self._list_holds(entry, devices):
+                holders[device] = (*holders.get(device, ()), hold)
+        return holders
 
     def read_devices(self) -> frozenset[DeviceName]:
         """Every device in a record that can be read or rebuilt, admin access too.
@@ -108,57 +91,80 @@ class ClaimIndex:
         Raises:
             StateUnwritable: the folder cannot be read.
         """
-        with self._guard:
-            self._refresh()
-            records = [self._record_of(uid, entry) for uid, entry in self._entries.items()]
+        records = [self._record_of(entry) for entry in self._read_entries()]
         return frozenset(DeviceName(device.device) for record in records if record is not None for device in record.devices)
 
     def recall(self, uid: ClaimUID) -> ClaimRecord | None:
         """What a claim's record held when it could last be read; None where this process never saw it."""
         with self._guard:
-            entry = self._entries.get(uid)
-            return entry.last_good if entry is not None else None
+            known = [entry.last_good for entry in self._entries.values() if entry.uid == uid]
+        return next((record for record in known if record is not None), None)
 
-    def _record_of(self, uid: ClaimUID, entry: _Entry) -> ClaimRecord | None:
+    def _list_holds(self, entry: _Entry, devices: Collection[DeviceName]) -> Iterator[tuple[DeviceName, Hold]]:
+        record = self._record_of(entry)
+        if record is None:
+            yield from ((device, Hold(by=_describe_corrupt(entry.found))) for device in devices)
+            return
+        for device in record.devices:
+            name = DeviceName(device.device)
+            if name in devices and not device.is_admin:
+                yield name, Hold(by=_describe(record, entry.found), share_id=device.share_id)
+
+    def _record_of(self, entry: _Entry) -> ClaimRecord | None:
         if isinstance(entry.found, Stored):
             return entry.found.record
-        granted = self._read_granted(uid) if entry.last_good is None else None
+        granted = self._read_granted(entry.uid) if entry.last_good is None else None
         return granted.record if granted is not None else entry.last_good
 
-    def _refresh(self) -> None:
-        seen: dict[ClaimUID, _Entry] = {}
-        try:
-            for uid, path, stamp in _scan(self._folder.folder):
-                known = self._entries.get(uid)
-                entry = known if known is not None and known.is_current(stamp) else self._parse(uid, path, stamp)
-                if entry is not None and not (uid in seen and path.suffix == store.CORRUPT_SUFFIX):
-                    seen[uid] = entry
-        except OSError as err:
-            raise StateUnwritable(f"reading the record folder {self._folder.folder}: {err}") from err
-        self._entries = seen
+    def _read_entries(self) -> list[_Entry]:
+        """The folder's records now; of a claim with a record and one that was set aside, the record."""
+        with self._guard:
+            try:
+                self._entries = self._refresh()
+            except OSError as err:
+                raise StateUnwritable(f"reading the record folder {self._folder.folder}: {err}") from err
+            entries = self._entries
+        if not any(isinstance(entry.found, Corrupt) for entry in entries.values()):
+            return list(entries.values())
+        return list({entry.uid: entry for _, entry in sorted(entries.items())}.values())
 
-    def _parse(self, uid: ClaimUID, path: Path, stamp: _Stamp) -> _Entry | None:
-        now_ns = self._now_ns()
+    def _refresh(self) -> dict[str, _Entry]:
+        seen: dict[str, _Entry] = {}
+        with os.scandir(self._folder.folder) as files:
+            for file in files:
+                try:
+                    stat = file.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+                known = self._entries.get(file.name)
+                entry = known if known is not None and known.is_current(stamp) else self._parse(file.name, stamp)
+                if entry is not None:
+                    seen[file.name] = entry
+        return seen
+
+    def _parse(self, name: str, stamp: _Stamp) -> _Entry | None:
+        """The file as an entry; None where it is no record's, or gone again."""
+        stem, dot, suffix = name.partition(".")
+        if f"{dot}{suffix}" not in (store.RECORD_SUFFIX, store.CORRUPT_SUFFIX) or not cdi_names.is_uid(stem):
+            return None
+        uid, now_ns = ClaimUID(stem), self._now_ns()
         try:
-            found = store.read_file(path, uid)
+            found = store.read_file(self._folder.folder / name, uid)
         except FileNotFoundError:
             return None
-        known = self._entries.get(uid)
-        last_good = found.record if isinstance(found, Stored) else (known.last_good if known is not None else None)
-        return _Entry(stamp=stamp, parsed_at_ns=now_ns, found=found, last_good=last_good)
+        record = found.record if isinstance(found, Stored) else None
+        return _Entry(
+            stamp=stamp,
+            parsed_at_ns=now_ns,
+            uid=uid,
+            found=found,
+            last_good=record or self._last_good(uid),
+            held=frozenset(device.device for device in record.devices if not device.is_admin) if record else frozenset(),
+        )
 
-
-def _scan(folder: Path) -> Iterator[tuple[ClaimUID, Path, _Stamp]]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            stem, dot, suffix = entry.name.partition(".")
-            if f"{dot}{suffix}" not in (store.RECORD_SUFFIX, store.CORRUPT_SUFFIX) or not cdi_names.is_uid(stem):
-                continue
-            try:
-                stat = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            yield ClaimUID(stem), Path(entry.path), (entry.name, stat.st_ino, stat.st_mtime_ns, stat.st_size)
+    def _last_good(self, uid: ClaimUID) -> ClaimRecord | None:
+        return next((entry.last_good for entry in self._entries.values() if entry.uid == uid and entry.last_good), None)
 
 
 def _describe(record: ClaimRecord, found: Stored | Corrupt) -> str:

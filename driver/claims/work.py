@@ -218,7 +218,8 @@ class ClaimWork:
     def _prepare_afresh(
         self, plan: ClaimPlan, catalog: Catalog, found: Found | None, arrival: _Arrival, hold: Hold
     ) -> tuple[PreparedDevice, ...]:
-        validate_exclusive(plan, self.index.read_holders(but=plan.ref.uid).of(tuple(device.device for device in plan.devices)))
+        devices = {device.device for device in plan.devices if not device.is_admin}
+        validate_exclusive(plan, self.index.read_holders(devices, but=plan.ref.uid) if devices else {})
         arrival.validate()
         hold.is_last = False
         onto = found.stored.body if found is not None else None
