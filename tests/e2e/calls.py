@@ -8,6 +8,7 @@ from pathlib import Path
 import grpc
 
 from driver.pb.dra.v1 import api_pb2, api_pb2_grpc
+from hack.devcluster.processes import wait_until
 from tests.e2e.kube import Json
 
 CALL_TIMEOUT_S = 45.0
@@ -38,6 +39,19 @@ def call_prepare(socket: Path, claims: Sequence[api_pb2.Claim]) -> Mapping[str, 
         except grpc.RpcError as err:
             raise CallFailed(f"NodePrepareResources at {socket}: {err}") from err
         return dict(answer.claims)
+
+
+def prepare_until_done(socket: Path, claim: api_pb2.Claim, *, timeout_s: float = 30.0) -> api_pb2.NodePrepareResourceResponse:
+    """Ask for one claim again and again, as the kubelet does; the first good answer, or the last bad one."""
+    answer = api_pb2.NodePrepareResourceResponse()
+
+    def is_done() -> bool:
+        nonlocal answer
+        answer = call_prepare(socket, [claim])[claim.uid]
+        return not answer.error
+
+    wait_until(is_done, timeout_s=timeout_s, interval_s=0.2)
+    return answer
 
 
 def call_unprepare(socket: Path, claims: Sequence[api_pb2.Claim]) -> Mapping[str, str]:

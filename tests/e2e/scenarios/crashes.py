@@ -85,7 +85,7 @@ def crash_in_unprepare(stage: Stage) -> str:
     steps = []
     for step in range(1, _STEPS_MAX):
         message = _create_claim(stage, f"claim-{step}", devices[:2])
-        answer = calls.call_prepare(plugin.service_socket, [message])[message.uid]
+        answer = calls.prepare_until_done(plugin.service_socket, message)
         expect(not answer.error, f"prepare failed: {answer.error}")
         point.arm(step)
         died = _call_and_see(partial(calls.call_unprepare, plugin.service_socket, [message]), plugin)
@@ -148,7 +148,7 @@ def crash_beside_another(stage: Stage) -> str:
             plugin.start()
             plugin.wait_serving()
         expect(bool(answers) and not answers[0].error, f"the other instance failed: {answers}")
-        again = calls.call_prepare(plugin.service_socket, [message])[message.uid]
+        again = calls.prepare_until_done(plugin.service_socket, message)
         expect(calls.cdi_ids(again) == calls.cdi_ids(answers[0]), "the two instances gave different ids")
         _expect_prepared_once(stage, other, message, devices[:2])
     expect(deaths > 0, "no instance died: the other one did all the work")
@@ -190,7 +190,7 @@ def _restart_after_death(plugin: Plugin, point: CrashPoint) -> None:
 
 def _expect_prepared_once(stage: Stage, plugin: Plugin, message: api_pb2.Claim, devices: Sequence[str]) -> None:
     """The claim is (or becomes) prepared with the ids that its uid and devices say; another claim is refused; then it goes."""
-    answer = calls.call_prepare(plugin.service_socket, [message])[message.uid]
+    answer = calls.prepare_until_done(plugin.service_socket, message)
     expect(not answer.error, f"prepare after the death failed: {answer.error}")
     ids = calls.cdi_ids(answer)
     for device in devices:
