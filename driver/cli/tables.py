@@ -32,7 +32,14 @@ def open_console(stream: TextIO | None = None) -> Console:
     """A console for stdout: styles and the terminal's width for people (not with NO_COLOR), plain 80 columns for others."""
     out = sys.stdout if stream is None else stream
     is_person = out.isatty() and os.environ.get("TERM") != "dumb"
-    return Console(file=out, highlight=False, force_terminal=is_person, width=None if is_person else PLAIN_WIDTH, emoji=False)
+    return _Console(file=out, highlight=False, force_terminal=is_person, width=None if is_person else PLAIN_WIDTH, emoji=False)
+
+
+class _Console(Console):
+    """rich's own ends the process with code 1 when the reader has gone; here ``main`` decides."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 def build_node_tables(view: NodeView, width: int) -> RenderableType:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from driver.cli.demo.story import Step
 
 FORMAT = "gpu-dra.io/demo/v1"
+_LONGEST_PARENT = 40
 
 _DESCRIPTION = """\
 Show the main job on a mock machine, with nothing installed: the real plugin
@@ -85,7 +86,9 @@ def _tell(machine: str) -> Iterator[Step]:
     from driver.cli.demo.story import tell  # noqa: PLC0415
     from driver.cli.demo.world import World  # noqa: PLC0415
 
-    with tempfile.TemporaryDirectory(prefix="gpu-dra-demo-") as folder, World(machine, Path(folder)) as world:
+    # Sockets have paths of at most 107 bytes, and some temporary folders have long ones (macOS, CI).
+    parent = tempfile.gettempdir() if len(tempfile.gettempdir()) <= _LONGEST_PARENT else "/tmp"  # noqa: S108
+    with tempfile.TemporaryDirectory(prefix="gpu-dra-demo-", dir=parent) as folder, World(machine, Path(folder)) as world:
         yield from tell(world, machine)
 
 
