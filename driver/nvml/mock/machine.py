@@ -42,7 +42,9 @@ def open_mock(spec: str, state_dir: Path, *, clock: Clock | None = None) -> Mock
     """
     machine = read_mock_machine(spec)
     root = state_dir / "root"
-    root.mkdir(parents=True, exist_ok=True)
+    # Nobody but the owner may change what a mock answers.
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    root.mkdir(exist_ok=True)
     with locked(state_dir):
         write_standin(root, machine)
     faults = _faults_path(state_dir)

@@ -17,7 +17,7 @@ from driver.nvml.mock.model import Machine
 from driver.nvml.real import RealNvml
 from tests.contract.nvml.describe import describe
 
-STUB_SOURCE = Path(__file__).parent / "stub" / "nvml_stub.c"
+STUB_SOURCES = [Path(__file__).parent / "stub" / name for name in ("machine.c", "mig.c")]
 SONAME = "libnvidia-ml.so.1"
 
 
@@ -34,7 +34,7 @@ def build_stub(folder: Path, *flags: str) -> Path:
     """Compiles the stub library."""
     target = folder / SONAME
     command = ["gcc", "-shared", "-fPIC", "-Wall", "-Werror", "-O1", f"-Wl,-soname,{SONAME}", *flags]
-    subprocess.run([*command, "-o", str(target), str(STUB_SOURCE)], check=True, timeout=100)
+    subprocess.run([*command, "-o", str(target), *map(str, STUB_SOURCES)], check=True, timeout=100)
     return target
 
 
