@@ -96,6 +96,7 @@ class Publisher:
         self._adopted: dict[int, tuple[SliceContent, SliceContent]] = {}
         self._said: set[str] = set()
         self._status = PublishStatus()
+        self._is_acting = False
         self._is_stopped = False
         self._threads = (
             threading.Thread(target=self._run_watch, name="slice-watch", daemon=True),
@@ -149,7 +150,7 @@ class Publisher:
             self._lock.release()  # else the process's end does it, after the request that hangs
 
     def _is_done(self) -> bool:
-        is_settled = self._desired is not None and self._pace.wait_s() is None
+        is_settled = self._desired is not None and self._pace.wait_s() is None and not self._is_acting
         return is_settled and self._status.state in {PublishState.PUBLISHED, PublishState.YIELDED}
 
     def _run_watch(self) -> None:
@@ -179,6 +180,7 @@ class Publisher:
                 status = self._fail(err)
             with self._wake:
                 self._status = status
+                self._is_acting = False
                 self._wake.notify_all()
 
     def _wait_for_reason(self) -> bool:
@@ -189,6 +191,7 @@ class Publisher:
                 is_able = self._desired is not None and self._pool.is_listed
                 if is_able and wait_s is not None and wait_s <= 0:
                     self._pace.begin()
+                    self._is_acting = True
                     return True
                 self._wake.wait(wait_s if is_able else None)
             return False
