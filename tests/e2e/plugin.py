@@ -56,8 +56,8 @@ class PluginFolders:
         return sorted(self.claim_records.glob("*.json"))
 
     def list_cdi_files(self) -> list[Path]:
-        """Every file in the CDI folder."""
-        return sorted(path for path in self.cdi_root.iterdir() if path.is_file())
+        """What a runtime reads in the CDI folder; what a killed process left half-written is hidden, and swept later."""
+        return sorted(path for path in self.cdi_root.iterdir() if path.is_file() and not path.name.startswith("."))
 
     def list_sockets(self) -> list[Path]:
         """Sockets of all instances, in both folders, hidden ones too."""

@@ -190,7 +190,7 @@ class Stage:
     def forget_plugin_state(self) -> None:
         """A node that the driver was never on: no records, no mock state, no CDI files, no slices."""
         shutil.rmtree(self.folders.plugin_dir, ignore_errors=True)
-        for path in [*self.folders.list_cdi_files(), *self.folders.list_sockets()]:
+        for path in [*self.folders.cdi_root.iterdir(), *self.folders.list_sockets()]:
             path.unlink(missing_ok=True)
         for found in self.api.find("ResourceSlice", query=self.pool_query):
             self.api.delete("ResourceSlice", None, found["metadata"]["name"])
