@@ -6,6 +6,7 @@ folders is how prepares fail until a restart after the driver was replaced (B48)
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ _Identity = tuple[tuple[int, int, int] | None, ...]
 @dataclass(frozen=True, slots=True)
 class _Remembered:
     files: DriverFiles
-    folders: tuple[PurePosixPath, ...]
+    folders: tuple[str, ...]
+    """Whole paths, made once: a check is part of every prepare."""
     identity: _Identity
 
 
@@ -44,21 +46,17 @@ class DriverFileCache:
             DeviceNotReady: as ``find_driver_files``; a failure is not remembered.
         """
         known = self._remembered
-        if (
-            known is not None
-            and known.files.driver_version == driver_version
-            and self._identify(known.folders) == known.identity
-        ):
+        if known is not None and known.files.driver_version == driver_version and _identify(known.folders) == known.identity:
             return known.files
         self._remembered = None
         files = find_driver_files(self._roots, driver_version, self._search)
         folders = self._folders_that_decide(files)
-        identity = self._identify(folders)
+        identity = _identify(folders)
         if self._is_settled(identity):
             self._remembered = _Remembered(files, folders, identity)
         return files
 
-    def _folders_that_decide(self, files: DriverFiles) -> tuple[PurePosixPath, ...]:
+    def _folders_that_decide(self, files: DriverFiles) -> tuple[str, ...]:
         """The search folders, what their links lead to, the folders of what was found, and all above them.
 
         Whatever is put in, taken out or turned round changes one of these.
@@ -72,23 +70,24 @@ class DriverFileCache:
                 continue
         for file in (*files.libraries, *files.binaries):
             decide |= _with_parents(PurePosixPath(file.host_path).relative_to(self._roots.driver_on_host).parent)
-        return tuple(sorted(decide))
-
-    def _identify(self, folders: Iterable[PurePosixPath]) -> _Identity:
-        """Device, inode and mtime of each folder itself (a link is not followed); None where there is none."""
-        return tuple(self._identity(folder) for folder in folders)
-
-    def _identity(self, folder: PurePosixPath) -> tuple[int, int, int] | None:
-        path = self._roots.driver / folder
-        try:
-            found = path.stat() if folder == PurePosixPath() else path.lstat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino, found.st_mtime_ns
+        return tuple(str(self._roots.driver / folder) if folder.parts else f"{self._roots.driver}/." for folder in decide)
 
     def _is_settled(self, identity: _Identity) -> bool:
         newest = max((entry[2] for entry in identity if entry is not None), default=0)
         return newest + _SETTLED_NS < self._now_ns()
+
+
+def _identify(folders: Iterable[str]) -> _Identity:
+    """Device, inode and mtime of each folder itself (a link is not followed, but at the root); None where there is none."""
+    return tuple(_identity(folder) for folder in folders)
+
+
+def _identity(folder: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.lstat(folder)  # a Path for each of twenty folders would cost more than the look itself
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
 def _with_parents(path: PurePosixPath) -> set[PurePosixPath]:
