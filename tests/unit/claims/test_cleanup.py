@@ -11,7 +11,7 @@ from driver.claims.model import ClaimRef
 from driver.claims.prepare import ClaimPreparer
 from driver.errors import DeviceInUse
 from tests.fakes.claims import Node, claim, prepare_one, ref, result, uid
-from tests.unit.claims.test_prepare import answer, set_state
+from tests.unit.claims.situations import answer, set_state
 
 
 class Situation:

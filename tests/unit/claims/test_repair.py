@@ -10,7 +10,7 @@ import pytest
 from driver.claims.model import Deadline
 from driver.errors import DeviceInUse, DeviceNotReady
 from tests.fakes.claims import Call, Node, claim, device, gpu, prepare_one, ref, result, uid, unprepare_one
-from tests.unit.claims.test_prepare import answer, rewrite, set_state, wipe
+from tests.unit.claims.situations import answer, rewrite, set_state, wipe
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from driver.claims.prepare import ClaimPreparer
 from driver.errors import DeviceInUse
 from driver.names import CDIDeviceID
 from tests.fakes.claims import Call, Killed, Node, claim, device, prepare_one, ref, result, uid, unprepare_one
-from tests.unit.claims.test_prepare import answer
+from tests.unit.claims.situations import answer
 
 PREPARE_STEPS = ["prepare:metadata", "prepare:record-PrepareCompleted", "prepare:cdi-file", "prepare:done"]
 UNPREPARE_STEPS = [
