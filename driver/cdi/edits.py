@@ -10,8 +10,7 @@ from driver.cdi.names import CLAIM_KIND
 from driver.cdi.spec import CdiDevice, CdiSpec, ContainerEdits, DeviceNodeEdit, Hook, Mount
 from driver.host.device_nodes import DeviceNode
 from driver.host.driver_files import DriverFiles
-from driver.names import GpuUUID
-from driver.nvml.readings import PciAddress
+from driver.names import GpuUUID, PciAddress
 
 ENV_PREFIX = "GPU_DRA_DEVICE_"
 _READ_ONLY = ("ro", "nosuid", "nodev", "bind")

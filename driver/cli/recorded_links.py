@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from driver.names import PciAddress
 from driver.nvml.mock.document import NvLinkDocument
 from driver.nvml.mock.faults import LinkDown
-from driver.nvml.readings import GpuReading, NvLinkReading, PciAddress, RemoteType
+from driver.nvml.readings import GpuReading, NvLinkReading, RemoteType
 
 _OUTSIDE = PciAddress(0xFFFF, 0xFF, 0x1F, 7)
 """A switch whose address NVML does not tell."""

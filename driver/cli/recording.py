@@ -17,6 +17,7 @@ import msgspec
 from driver.cli.recorded_boards import Boards, Catalogue, RecordedGpu, build_boards, build_slug
 from driver.cli.recorded_links import build_wiring
 from driver.errors import MachineInvalid
+from driver.names import PciAddress
 from driver.nvml.mock.build import build_machine
 from driver.nvml.mock.document import (
     FabricDocument,
@@ -27,7 +28,7 @@ from driver.nvml.mock.document import (
     MigStartDocument,
 )
 from driver.nvml.mock.faults import CallFails, Fault, GpuLost
-from driver.nvml.readings import GpuFailure, GpuReading, MachineReading, PciAddress, PcieLevel
+from driver.nvml.readings import GpuFailure, GpuReading, MachineReading, PcieLevel
 
 Virtualization = Literal["none", "passthrough", "vgpu"]
 

@@ -6,7 +6,7 @@ import logging
 import re
 from pathlib import Path
 
-from driver.nvml.readings import PciAddress
+from driver.names import PciAddress
 
 _LOG = logging.getLogger(__name__)
 _ROOT_COMPLEX = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from driver.names import GpuUUID
+from driver.names import GpuUUID, PciAddress
 from driver.nvml.enums import AddressingMode, Architecture, Brand, FabricState, NvLinkDeviceType
 from driver.nvml.library import Code, FabricInfo, MigMode, PciInfo
-from driver.nvml.readings import FabricReading, PciAddress, RemoteType
+from driver.nvml.readings import FabricReading, RemoteType
 
 _MAX_TEXT = 256
 """Bytes of one of NVML's texts that are kept; NVML's own buffers are shorter."""

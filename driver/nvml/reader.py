@@ -14,10 +14,11 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from driver.errors import NvmlError
+from driver.names import PciAddress
 from driver.nvml.enums import NVIDIA_VENDOR_ID
 from driver.nvml.facts import OPTIONAL, REMOTE_TYPES, REQUIRED, Unusable, clean_text, parse_pci
 from driver.nvml.library import NVLINK_MAX_LINKS, Code, Device, NvmlLibrary, PciInfo
-from driver.nvml.readings import GpuFailure, GpuReading, MachineReading, NvLinkReading, PciAddress, PcieLevel, RemoteType
+from driver.nvml.readings import GpuFailure, GpuReading, MachineReading, NvLinkReading, PcieLevel, RemoteType
 
 _T = TypeVar("_T")
 

@@ -3,40 +3,10 @@
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from driver.names import GpuUUID
-
-_PCI = re.compile(r"(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])")
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class PciAddress:
-    """A PCI function. Orders by domain, bus, device, function: this is the order of the machine's slots."""
-
-    domain: int
-    bus: int
-    device: int
-    function: int = 0
-
-    @classmethod
-    def parse(cls, text: str) -> PciAddress:
-        """Reads ``0000:4e:00.0``, NVML's ``00000000:4E:00.0``, or ``4e:00.0``.
-
-        Raises:
-            ValueError: the text is no PCI address.
-        """
-        match = _PCI.fullmatch(text.strip())
-        if match is None:
-            raise ValueError(f"{text!r} is no PCI address such as 0000:4e:00.0")
-        domain, bus, device, function = match.groups(default="0")
-        return cls(int(domain, 16), int(bus, 16), int(device, 16), int(function, 16))
-
-    def __str__(self) -> str:
-        """Linux's form, ``0000:4e:00.0``: lower case, four digits of domain or as many as it needs."""
-        return f"{self.domain:04x}:{self.bus:02x}:{self.device:02x}.{self.function:x}"
+from driver.names import GpuUUID, PciAddress
 
 
 class PcieLevel(enum.IntEnum):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from driver.api.quantity import format_bytes
 from driver.api.resource_v1 import DEVICE_ATTRIBUTE_MAX_VALUE_BYTES, Attribute, Capacity
 from driver.api.versions import parse_version
-from driver.nvml.readings import PciAddress
+from driver.names import PciAddress
 from driver.resourceslice.budget import Fact
 from driver.topology.fabric import fabric_domain
 from driver.topology.model import Gpu, Topology

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import combinations
 
-from driver.nvml.readings import GpuReading, NvLinkReading, PciAddress, PcieLevel, RemoteType
+from driver.names import PciAddress
+from driver.nvml.readings import GpuReading, NvLinkReading, PcieLevel, RemoteType
 from driver.topology.model import LinkMatrix
 
 PcieLevels = Mapping[tuple[PciAddress, PciAddress], PcieLevel]

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 
-from driver.names import DeviceName
-from driver.nvml.readings import PciAddress
+from driver.names import DeviceName, PciAddress
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _GPU = re.compile(r"gpu-([0-9a-f]{4}|[1-9a-f][0-9a-f]{4,7})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])")

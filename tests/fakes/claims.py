@@ -28,8 +28,8 @@ from driver.errors import ApiUnreachable, ClaimNotFound, DeviceNotReady, DriverE
 from driver.host.device_nodes import DeviceNode
 from driver.host.driver_files import DriverFile, DriverFiles, DriverLibrary
 from driver.host.epoch import Epoch
-from driver.names import ClaimUID, DeviceName, GpuUUID, PoolName
-from driver.nvml.readings import GpuReading, PciAddress
+from driver.names import ClaimUID, DeviceName, GpuUUID, PciAddress, PoolName
+from driver.nvml.readings import GpuReading
 from driver.topology.model import Gpu
 from driver.topology.names import gpu_device_name
 

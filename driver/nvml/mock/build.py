@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from driver.errors import MachineInvalid
+from driver.names import PciAddress
 from driver.nvml import enums
 from driver.nvml.library import Code, FabricInfo
 from driver.nvml.mock.boards import build_board
@@ -27,7 +28,6 @@ from driver.nvml.mock.faults import find_bad_gpu
 from driver.nvml.mock.levels import build_levels
 from driver.nvml.mock.model import Board, Machine, MockGpu
 from driver.nvml.mock.wiring import build_ports
-from driver.nvml.readings import PciAddress
 
 _NAMESPACE = uuid.UUID("6d0c1b1e-9a55-5a0e-8f0e-3a3a8b1f5d11")
 """Ours; it makes the UUIDs of mock GPUs the same in every process."""

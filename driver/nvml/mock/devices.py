@@ -7,12 +7,13 @@ import uuid as uuids
 from collections.abc import Iterator
 from typing import TypeVar
 
+from driver.names import PciAddress
 from driver.nvml.enums import NVIDIA_VENDOR_ID, NvLinkDeviceType
 from driver.nvml.library import Code, Device, FabricInfo, PciInfo
 from driver.nvml.mock.mig import Refused
 from driver.nvml.mock.model import Port
 from driver.nvml.mock.session import Handle, Session, nvml_call
-from driver.nvml.readings import PciAddress, PcieLevel
+from driver.nvml.readings import PcieLevel
 
 _SWITCH_DEVICE_ID = 0x22A3 << 16 | NVIDIA_VENDOR_ID
 """An NVSwitch's PCI numbers (H100's third generation)."""

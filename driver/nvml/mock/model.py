@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from driver.names import PciAddress
 from driver.nvml.enums import Architecture
 from driver.nvml.library import FabricInfo, GpuInstanceProfileInfo, Placement
 from driver.nvml.mock.faults import Fault
-from driver.nvml.readings import PciAddress, PcieLevel
+from driver.nvml.readings import PcieLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

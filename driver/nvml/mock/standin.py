@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from driver.host.roots import Roots
+from driver.names import PciAddress
 from driver.nvml.mock.files import write_file, write_link
 from driver.nvml.mock.model import Machine, MockGpu
 from driver.nvml.mock.nvidia_smi import build_nvidia_smi
-from driver.nvml.readings import PciAddress
 
 _CONTROL_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 _LIBRARY_FOLDER = "usr/lib/x86_64-linux-gnu"

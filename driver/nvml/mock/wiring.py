@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from driver.errors import MachineInvalid
+from driver.names import PciAddress
 from driver.nvml.mock.document import NvLinkDocument
 from driver.nvml.mock.levels import parse_pair
 from driver.nvml.mock.model import MockGpu, Port
-from driver.nvml.readings import PciAddress
 
 
 def build_ports(gpus: tuple[MockGpu, ...], document: NvLinkDocument | None) -> tuple[MockGpu, ...]:

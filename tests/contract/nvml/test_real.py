@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from driver.errors import NvmlError
+from driver.names import PciAddress
 from driver.nvml.library import Code
 from driver.nvml.mock import read_mock_machine
 from driver.nvml.mock.model import Machine
 from driver.nvml.reader import read_machine
-from driver.nvml.readings import PciAddress
 from driver.nvml.real import RealNvml
 from tests.contract.nvml.conftest import Backend, open_stub
 from tests.contract.nvml.describe import describe, escape

@@ -11,8 +11,7 @@ from driver.cdi.edits import GrantedGpu, build_claim_spec, build_common_edits, b
 from driver.cdi.spec import ContainerEdits, DeviceNodeEdit, Hook, Mount, encode_spec
 from driver.host.device_nodes import DeviceNode
 from driver.host.driver_files import DriverFiles
-from driver.names import GpuUUID
-from driver.nvml.readings import PciAddress
+from driver.names import GpuUUID, PciAddress
 from tests.fakes.claims import VERSION, driver_files
 from tests.unit.cdi.cdi_schema import validate_cdi
 

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from driver.cli.node_view import MigProfile, MigTable, NodeView, build_node_view, link_text
-from driver.names import GpuUUID
+from driver.names import GpuUUID, PciAddress
 from driver.nvml.library import GpuInstanceProfileInfo, Placement
-from driver.nvml.readings import FabricReading, GpuFailure, MachineReading, NvLinkReading, PciAddress, PcieLevel, RemoteType
+from driver.nvml.readings import FabricReading, GpuFailure, MachineReading, NvLinkReading, PcieLevel, RemoteType
 from driver.topology.build import build_topology
 from tests.unit.topology import machines
 

@@ -13,20 +13,11 @@ from driver.cli.recorded_boards import Catalogue, RecordedGpu, build_boards, bui
 from driver.cli.recorded_links import build_wiring
 from driver.cli.recording import Recording, build_name, build_recorded
 from driver.errors import MachineInvalid
-from driver.names import GpuUUID
+from driver.names import GpuUUID, PciAddress
 from driver.nvml.mock.catalogue import decode_machine, read_boards, read_mig_tables
 from driver.nvml.mock.document import NvLinkDocument
 from driver.nvml.mock.faults import CallFails, GpuLost, LinkDown
-from driver.nvml.readings import (
-    FabricReading,
-    GpuFailure,
-    GpuReading,
-    MachineReading,
-    NvLinkReading,
-    PciAddress,
-    PcieLevel,
-    RemoteType,
-)
+from driver.nvml.readings import FabricReading, GpuFailure, GpuReading, MachineReading, NvLinkReading, PcieLevel, RemoteType
 from tests.unit.topology import machines
 
 CATALOGUE = Catalogue(boards=read_boards(), mig_tables=read_mig_tables())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from driver.host.pci import SysfsPci
-from driver.nvml.readings import PciAddress
+from driver.names import PciAddress
 
 SLOT = PciAddress(0, 0x4E, 0)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from driver.names import GpuUUID
-from driver.nvml.readings import GpuFailure, GpuReading, MachineReading, PciAddress
+from driver.names import GpuUUID, PciAddress
+from driver.nvml.readings import GpuFailure, GpuReading, MachineReading
 
 
 def gpu(slot: int) -> GpuReading:

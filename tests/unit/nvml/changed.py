@@ -6,14 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from driver.names import PciAddress
 from driver.nvml.library import Code, NvmlLibrary, build_error
 from driver.nvml.mock import open_mock, write_faults
 from driver.nvml.mock.faults import Fault
 from driver.nvml.reader import read_machine
-from driver.nvml.readings import (
-    MachineReading,
-    PciAddress,
-)
+from driver.nvml.readings import MachineReading
 
 
 class Sysfs:

@@ -8,18 +8,13 @@ from pathlib import Path
 import pytest
 
 from driver.errors import NvmlError
+from driver.names import PciAddress
 from driver.nvml.facts import OPTIONAL, REQUIRED
 from driver.nvml.library import Code
 from driver.nvml.mock import read_machine_names
 from driver.nvml.mock.faults import CallFails, GpuLost, NotReady
 from driver.nvml.reader import read_machine
-from driver.nvml.readings import (
-    FabricReading,
-    GpuReading,
-    NvLinkReading,
-    PciAddress,
-    RemoteType,
-)
+from driver.nvml.readings import FabricReading, GpuReading, NvLinkReading, RemoteType
 from tests.unit.nvml.changed import Sysfs, open_library, read_changed, refuse
 
 

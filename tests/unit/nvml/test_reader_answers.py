@@ -7,20 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from driver.names import GpuUUID
+from driver.names import GpuUUID, PciAddress
 from driver.nvml.facts import OPTIONAL, REQUIRED, clean_text
 from driver.nvml.library import Code, Device, FabricInfo, NvmlLibrary, PciInfo, build_error
 from driver.nvml.mock.faults import GpuLost
 from driver.nvml.reader import read_machine
-from driver.nvml.readings import (
-    FabricReading,
-    GpuFailure,
-    GpuReading,
-    NvLinkReading,
-    PciAddress,
-    PcieLevel,
-    RemoteType,
-)
+from driver.nvml.readings import FabricReading, GpuFailure, GpuReading, NvLinkReading, PcieLevel, RemoteType
 from tests.unit.nvml.changed import Sysfs, open_library, read_changed, refuse
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from driver.names import PciAddress
 from driver.nvml.mock.devices import encode_bus_id
-from driver.nvml.readings import PciAddress
 
 ADDRESSES = st.builds(
     PciAddress,

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from driver.api.resource_v1 import Attribute, Capacity
-from driver.nvml.readings import FabricReading, GpuReading, MachineReading, PciAddress
+from driver.names import PciAddress
+from driver.nvml.readings import FabricReading, GpuReading, MachineReading
 from driver.resourceslice.attributes import WHOLE_GPU_ROWS, Allocator, GpuFacts, build_facts, legal_text, node_tag
 from driver.topology.build import build_topology
 from hack.docs.attributes import render_attributes_page

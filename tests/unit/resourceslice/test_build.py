@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from driver.api.resource_v1 import Attribute, CounterConsumption, CounterSet, Device, Taint
 from driver.api.resource_v1 import Counter as CounterValue
-from driver.names import GpuUUID
-from driver.nvml.readings import FabricReading, GpuReading, MachineReading, NvLinkReading, PciAddress, PcieLevel, RemoteType
+from driver.names import GpuUUID, PciAddress
+from driver.nvml.readings import FabricReading, GpuReading, MachineReading, NvLinkReading, PcieLevel, RemoteType
 from driver.resourceslice.attributes import Allocator
 from driver.resourceslice.build import BuiltDevices, build_devices, build_fence_taints, build_slice_contents
 from driver.resourceslice.content import SliceContent

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
-from driver.names import GpuUUID
-from driver.nvml.readings import GpuReading, MachineReading, NvLinkReading, PciAddress, PcieLevel, RemoteType
+from driver.names import GpuUUID, PciAddress
+from driver.nvml.readings import GpuReading, MachineReading, NvLinkReading, PcieLevel, RemoteType
 
 Edges = Mapping[tuple[int, int], int]
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from driver.nvml.readings import GpuReading, NvLinkReading, PciAddress, PcieLevel, RemoteType
+from driver.names import PciAddress
+from driver.nvml.readings import GpuReading, NvLinkReading, PcieLevel, RemoteType
 from driver.topology.links import build_links, count_peer_links
 from tests.unit.topology.machines import BRIDGED_LINKS, dgx_1v, direct_ports, gpu, pci, switch_ports
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driver.nvml.readings import PciAddress
+from driver.names import PciAddress
 from driver.topology.names import gpu_device_name, parse_device_name, parse_gpu_name
 
 addresses = st.builds(PciAddress, st.integers(0, 2**32 - 1), st.integers(0, 0xFF), st.integers(0, 0x1F), st.integers(0, 7))

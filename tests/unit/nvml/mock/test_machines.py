@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from driver.names import PciAddress
 from driver.nvml.library import FabricInfo
 from driver.nvml.mock import read_machine_names, read_mock_machine
 from driver.nvml.mock.catalogue import read_boards, read_mig_tables
 from driver.nvml.mock.model import Machine
-from driver.nvml.readings import PciAddress, PcieLevel
+from driver.nvml.readings import PcieLevel
 
 PROMISED = """
 dgx-1p dgx-1v dgx-2 dgx-a100 hgx-a100-4 hgx-a100-4x2 hgx-h100-4 dgx-h100 dgx-h200 hgx-b200 gb200-tray a100-pcie-bridged h100-nvl
