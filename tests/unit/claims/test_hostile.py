@@ -56,7 +56,7 @@ class HostileNode(RuleBasedStateMachine):
     def unprepare(self, number: int, instance: int) -> None:
         with contextlib.suppress(RecordUnreadable):
             self.instances[instance].work.unprepare(ref(number), Call().deadline())
-            assert uid(number) not in self.node.states()
+            assert not self.node.record_path(number).exists()
             assert not self.node.cdi_path(number).exists()
 
     @rule(number=NUMBERS, step=STEPS)
