@@ -18,7 +18,6 @@ from driver.errors import ClaimError, DriverError
 ResultT = TypeVar("ResultT")
 
 _LOG = log.logger(__name__)
-_IDLE_MAX = 8
 
 
 class Task(Generic[ResultT]):
@@ -49,24 +48,27 @@ class Task(Generic[ResultT]):
 
 
 class Workers:
-    """At most ``threads_max`` daemon threads; more work waits its turn."""
+    """At most ``threads_max`` daemon threads; more work waits its turn. After a burst all but ``idle_max`` of them end."""
 
-    def __init__(self, threads_max: int = 128) -> None:
+    def __init__(self, threads_max: int = 128, idle_max: int = 8) -> None:
         self._threads_max = threads_max
+        self._idle_max = idle_max
         self._guard = threading.Lock()
         self._queue: queue.SimpleQueue[Task[object]] = queue.SimpleQueue()
-        self._idle = 0
+        self._free = 0
+        """Threads that are not at work, less the work that waits for one: any thread may take any work, so neither is
+        counted alone. Below zero when every thread there may be is at work."""
         self._threads = 0
 
     def submit(self, work: Callable[[], ResultT]) -> Task[ResultT]:
         """Start the work in a thread of its own, if one may be had, else as soon as one is free."""
         task = Task(work)
         with self._guard:
-            is_new = self._idle == 0 and self._threads < self._threads_max
+            is_new = self._free <= 0 and self._threads < self._threads_max
             if is_new:
                 self._threads += 1
-            elif self._idle:
-                self._idle -= 1
+            else:
+                self._free -= 1
             self._queue.put(task)  # type: ignore[arg-type]  # the queue only runs tasks, it never looks at what they give
         if is_new:
             threading.Thread(target=self._work, name="claim", daemon=True).start()
@@ -76,8 +78,7 @@ class Workers:
         while True:
             self._queue.get().run()
             with self._guard:
-                if self._queue.empty() and self._idle >= _IDLE_MAX:
+                if self._free >= self._idle_max:
                     self._threads -= 1
                     return
-                if self._queue.empty():
-                    self._idle += 1
+                self._free += 1

@@ -75,5 +75,20 @@ def test_threads_are_used_again() -> None:
     assert len(names) < 20
 
 
+def test_bursts_leave_few_threads_behind() -> None:
+    """However threads and work meet: a thread whose work another one took is idle too, and is counted."""
+    workers, before = Workers(idle_max=2), set(threading.enumerate())
+    for _ in range(20):
+        for task in [workers.submit(lambda: None) for _ in range(30)]:
+            task.wait(10, busy)
+    gate = threading.Event()
+    assert workers.submit(lambda: "now").wait(10, busy) == "now"
+    for _ in range(500):
+        if len(set(threading.enumerate()) - before) <= 2:
+            break
+        gate.wait(0.02)
+    assert len(set(threading.enumerate()) - before) <= 2
+
+
 def test_the_threads_never_keep_the_process() -> None:
     assert Workers().submit(lambda: threading.current_thread().daemon).wait(10, busy) is True
