@@ -97,12 +97,12 @@ def count_threads(pid: int) -> int:
 
 
 def read_cpu_s(pid: int) -> float:
-    """The time that the process's threads have run so far; to the nanosecond where the kernel keeps that, else to 10 ms."""
-    total_ns = 0
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            total_ns += int((task / "schedstat").read_text().split()[0])
-    return total_ns / 1e9
+    """The time that the process's threads have run so far, those that have ended too, to the nanosecond.
+
+    This is ``clock_getcpuclockid``, which Python has for threads only: the id negated bit by bit, and 2 for the scheduler's
+    own count.
+    """
+    return time.clock_gettime((~pid << 3) | 2)
 
 
 def _read_kb(path: Path, keys: Sequence[str]) -> dict[str, float]:

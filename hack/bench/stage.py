@@ -117,6 +117,8 @@ class Scale:
     few_pairs: int = 40
     rounds: int = 8
     starts: int = 5
+    changes: int = 2
+    """With the starts not more than the publisher's burst of writes, or its pause between bursts would be measured."""
     idle_s: float = 30.0
     quiet_s: float = 1.5
     """Requests that follow a publication (a watch, events) have come by then."""
@@ -125,7 +127,9 @@ class Scale:
     round_claims: int = 56
 
 
-QUICK = Scale(pairs=3, few_pairs=2, rounds=1, starts=1, idle_s=0.5, quiet_s=0.2, held=(0, 8), callers=(1, 8), round_claims=8)
+QUICK = Scale(
+    pairs=3, few_pairs=2, rounds=1, starts=1, changes=1, idle_s=0.5, quiet_s=0.2, held=(0, 8), callers=(1, 8), round_claims=8
+)
 
 
 @dataclass(kw_only=True)
@@ -138,6 +142,7 @@ class Stage:
     scale: Scale
     floor: str
     floor_get: str
+    floor_pid: int
     clients: list[Child]
     node: PluginNode
     socket: str = ""
@@ -199,6 +204,8 @@ def stage(scale: Scale, kubeconfig: Path | None, clients: int) -> Iterator[Stage
         author.make_node(NODE)
         node = PluginNode(folder / "n", cluster, str(write_machine(folder, MANY)), MANY)
         stack.callback(node.end)
+        floor = Child(python("hack.bench.floor", str(folder), "--kubeconfig", str(cluster.kubeconfig)), folder / "floor.log")
+        _keep(stack, floor)
         made = Stage(
             folder=folder,
             cluster=cluster,
@@ -206,13 +213,12 @@ def stage(scale: Scale, kubeconfig: Path | None, clients: int) -> Iterator[Stage
             scale=scale,
             floor=str(folder / "floor.sock"),
             floor_get=str(folder / "floor-get.sock"),
+            floor_pid=floor.pid,
             clients=[
                 _keep(stack, Child(python("hack.bench.client"), folder / f"client-{each}.log")) for each in range(clients)
             ],
             node=node,
         )
-        floor = Child(python("hack.bench.floor", str(folder), "--kubeconfig", str(cluster.kubeconfig)), folder / "floor.log")
-        _keep(stack, floor)
         wait_until(lambda: Path(made.floor).exists() and Path(made.floor_get).exists(), "the floor to serve")
         yield made
 

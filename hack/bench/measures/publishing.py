@@ -106,6 +106,7 @@ def measure_slices(stage: Stage) -> Iterator[Figure]:
             started = time.monotonic()
             stage.cluster.delete_slices(NODE)
             back.append(wait_until(lambda: len(node.devices()) == GPUS, "the slices to come back") - started)
+        for _ in range(stage.scale.changes):
             changed += [_time_change(node, is_lost=True), _time_change(node, is_lost=False)]
     finally:
         node.end()
