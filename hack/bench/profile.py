@@ -1,0 +1,149 @@
+"""``python -m hack.bench.profile``: where the time of a prepare goes, step by step and function by function.
+
+One thread, no gRPC, the stand-in API server in a process of its own: what remains is the work for a claim. The steps are timed
+first, without a profiler; then the same again below one, whose figures are good for comparing functions, not as times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import itertools
+import pstats
+import shutil
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+from driver.cdi.host import HostFacts
+from driver.cdi.store import CdiStore
+from driver.claims.effects import OnStep
+from driver.claims.metadata import MetadataFolder, MetadataPlace
+from driver.claims.model import ClaimRef, Deadline
+from driver.claims.prepare import ClaimPreparer, Surroundings
+from driver.claims.work import Identity
+from driver.cli.backend import Backend, OpenedForEachPass
+from driver.kube.client import KubeClient
+from driver.kube.credentials import read_credentials
+from driver.names import ClaimUID, DeviceName, PoolName
+from driver.node.claim_reader import ApiClaimReader
+from driver.node.state import NodeState
+from driver.nvml.mock.machine import open_mock
+from driver.resourceslice.attributes import Allocator
+from driver.resourceslice.build import build_devices
+from driver.topology.build import build_topology
+from hack.bench.calls import Claim
+from hack.bench.cluster import DRIVER, Author, StandIn
+from hack.bench.figure import percentile
+from hack.bench.stage import NODE
+
+
+class Asked:
+    """A call whose caller waits."""
+
+    def deadline(self) -> Deadline:
+        """A minute from now."""
+        return Deadline(60.0)
+
+    def is_active(self) -> bool:
+        """It does."""
+        return True
+
+
+class Steps:
+    """Time between one step's beginning and the next one's, by step, in ms."""
+
+    def __init__(self) -> None:
+        self.took: dict[str, list[float]] = defaultdict(list)
+        self._last = ("", 0.0)
+
+    def begin(self, name: str) -> None:
+        """``name`` begins now; what was before it ends."""
+        now = time.perf_counter()
+        before, since = self._last
+        if before:
+            self.took[before].append((now - since) * 1000)
+        self._last = (name, now)
+
+    def end(self) -> None:
+        """What was begun ends."""
+        self.begin("")
+
+
+def build_preparer(folder: Path, kubeconfig: Path, on_step: OnStep) -> tuple[ClaimPreparer, list[DeviceName]]:
+    """The node half's way to prepare claims, as the plugin puts it together, and the devices of a DGX H100."""
+    mock = open_mock("dgx-h100", folder / "mock")
+    state = NodeState(mock.roots)
+    topology = build_topology(OpenedForEachPass(Backend(library=mock.library, roots=mock.roots)).read())
+    devices = build_devices(topology, node_uid="bench", allocator=Allocator.SCHEDULER).devices
+    state.note(topology, devices)
+    owner = f"{DRIVER}/{NODE}"
+    place = MetadataPlace(
+        folder=folder / "m", folder_on_host=folder / "m", cdi_folder=folder / "cdi", driver=DRIVER, owner=owner
+    )
+    preparer = ClaimPreparer(
+        Surroundings(
+            folder=folder / "p",
+            identity=Identity(driver=DRIVER, pool=PoolName(NODE)),
+            reader=ApiClaimReader(KubeClient(read_credentials(str(kubeconfig)))),
+            catalog=state,
+            cdi=CdiStore(folder / "cdi", owner),
+            host=HostFacts(mock.roots),
+            report=lambda _: None,
+            on_step=on_step,
+            metadata=MetadataFolder(place),
+        )
+    )
+    preparer.start()
+    return preparer, [DeviceName(device.name) for device in devices]
+
+
+def prepare_and_release(preparer: ClaimPreparer, claims: list[Claim], begin: Callable[[str], None]) -> None:
+    """Each claim is prepared, prepared again, and unprepared, in this thread."""
+    call = Asked()
+    for namespace, name, uid in claims:
+        ref = ClaimRef(namespace=namespace, name=name, uid=ClaimUID(uid))
+        begin("prepare: locks, record, GET, plan, index, driver files")
+        preparer.work.prepare(ref, call)
+        begin("prepare again")
+        preparer.work.prepare(ref, call)
+        begin("unprepare: count, lock, record")
+        preparer.work.unprepare(ref, call.deadline())
+        begin("")
+
+
+def main(argv: list[str]) -> int:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(prog="python -m hack.bench.profile", description=__doc__)
+    parser.add_argument("-n", type=int, default=200, dest="count", help="claims (default 200)")
+    parser.add_argument("--lines", type=int, default=25, help="functions shown (default 25)")
+    arguments = parser.parse_args(argv)
+    folder = Path(tempfile.mkdtemp(prefix="gb", dir="/tmp"))
+    cluster = StandIn(folder)
+    try:
+        author = Author(cluster)
+        steps = Steps()
+        preparer, devices = build_preparer(folder, cluster.kubeconfig, steps.begin)
+        around = itertools.cycle(devices)
+        claims = [author.make_claim(NODE, [next(around)]) for _ in range(arguments.count)]
+        time.sleep(3.0)  # the driver files' cache trusts folders that nobody changed for 2 s
+        prepare_and_release(preparer, claims[:5], steps.begin)
+        steps.took.clear()
+        prepare_and_release(preparer, claims, steps.begin)
+        for name, took in steps.took.items():
+            print(f"{percentile(took, 0.5):8.3f} {percentile(took, 0.95):8.3f} ms  {name}")
+        profiler = cProfile.Profile(time.thread_time)
+        profiler.runcall(prepare_and_release, preparer, claims, steps.begin)
+        pstats.Stats(profiler).strip_dirs().sort_stats("tottime").print_stats(arguments.lines)
+        pstats.Stats(profiler).strip_dirs().sort_stats("cumtime").print_stats(2 * arguments.lines)
+    finally:
+        cluster.end()
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
