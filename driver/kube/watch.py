@@ -32,8 +32,17 @@ _LOG = log.logger(__name__)
 
 T = TypeVar("T", bound=KubeObject)
 
-WATCH_TIMEOUT_S = (600, 1200)
-"""How long the server is asked to keep one watch open: drawn from this range, so that the watches of many nodes drift apart."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchPace:
+    """How long the server is asked to keep one watch open, and the waits after failures.
+
+    The time open is drawn from a range, so that the watches of many nodes drift apart.
+    """
+
+    open_s: tuple[int, int] = (600, 1200)
+    backoff_base_s: float = 0.5
+    backoff_cap_s: float = 30.0
 
 
 class ChangeKind(enum.Enum):
@@ -105,14 +114,14 @@ class Watcher(Generic[T]):
         selection: Selection,
         *,
         rng: random.Random | None = None,
-        backoff_base_s: float = 0.5,
-        backoff_cap_s: float = 30.0,
+        pace: WatchPace | None = None,
     ) -> None:
         self._client = client
         self._resource = resource
         self._selection = selection
         self._rng = rng or random.Random()  # noqa: S311  spreads load, keeps no secret
-        self._backoff = Backoff(base_s=backoff_base_s, cap_s=backoff_cap_s, random=self._rng)
+        self._pace = pace or WatchPace()
+        self._backoff = Backoff(base_s=self._pace.backoff_base_s, cap_s=self._pace.backoff_cap_s, random=self._rng)
         self._known: dict[str, T] = {}
         self._version = ""
         self._stopped = threading.Event()
@@ -162,7 +171,7 @@ class Watcher(Generic[T]):
 
     def _watch(self) -> Iterator[Seen[T]]:
         stream = self._client.open_watch(
-            self._resource, self._selection, resource_version=self._version, timeout_s=self._rng.randint(*WATCH_TIMEOUT_S)
+            self._resource, self._selection, resource_version=self._version, timeout_s=self._rng.randint(*self._pace.open_s)
         )
         with self._lock:
             self._stream = stream

@@ -16,7 +16,7 @@ import pytest
 from driver.api.resource_v1 import ResourceSlice
 from driver.kube.client import KubeClient
 from driver.kube.resources import RESOURCE_SLICES, Selection
-from driver.kube.watch import Change, Failed, Listed, Seen, Watcher
+from driver.kube.watch import Change, Failed, Listed, Seen, Watcher, WatchPace
 from tests.fakes.kube_api import FakeKubeApi, Fault
 from tests.fakes.slices import as_json, content, existing
 
@@ -26,8 +26,9 @@ OURS = Selection(field_selector="spec.driver=gpu.nvidia.com,spec.nodeName=node-a
 class Reader:
     """Reads a watcher in a thread of its own."""
 
-    def __init__(self, client: KubeClient, **settings: float) -> None:
-        self.watcher = Watcher(client, RESOURCE_SLICES, OURS, rng=random.Random(1), **settings)
+    def __init__(self, client: KubeClient, *, backoff_base_s: float = 0.5, backoff_cap_s: float = 30.0) -> None:
+        pace = WatchPace(backoff_base_s=backoff_base_s, backoff_cap_s=backoff_cap_s)
+        self.watcher = Watcher(client, RESOURCE_SLICES, OURS, rng=random.Random(1), pace=pace)
         self.seen: queue.Queue[Seen[ResourceSlice]] = queue.Queue()
         self.thread = threading.Thread(target=self._run, daemon=True)
 
