@@ -14,11 +14,9 @@ from driver.resourceslice.content import SliceContent
 
 def build_slice_objects(contents: Sequence[SliceContent], *, driver: str, node: str) -> list[dict[str, Any]]:
     """One object a slice, as a first publication would make them: generation 1, names left to the API server."""
-    return [
-        {"apiVersion": GROUP_VERSION, "kind": "ResourceSlice"}
-        | msgspec.to_builtins(_slice(content, index, len(contents), driver, node))
-        for index, content in enumerate(contents)
-    ]
+    slices = [_slice(content, index, len(contents), driver, node) for index, content in enumerate(contents)]
+    plain: list[dict[str, Any]] = msgspec.json.decode(msgspec.json.encode(slices))
+    return [{"apiVersion": GROUP_VERSION, "kind": "ResourceSlice", **each} for each in plain]
 
 
 def _slice(content: SliceContent, index: int, count: int, driver: str, node: str) -> ResourceSlice:
