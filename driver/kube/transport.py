@@ -161,6 +161,7 @@ def _build_tls(tls: Tls, source: str) -> ssl.SSLContext:
         context = ssl.create_default_context(cadata=tls.ca_pem or None)
     except (ssl.SSLError, ValueError) as err:
         raise SettingsInvalid(f"{source}: the certificate authority is not PEM that OpenSSL reads: {err}") from err
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # default since Python 3.13; many clusters' own CAs lack what it wants
     if not tls.is_verified:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
