@@ -16,7 +16,8 @@ from pathlib import Path
 
 from driver.cli.main import main
 
-_CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.truncate", "os.chmod"}
+_CHANGES = {"os.rename": 2, "os.remove": 1, "os.rmdir": 1, "os.mkdir": 2, "os.link": 2, "os.truncate": None, "os.chmod": 2}
+"""Each event, and which of its arguments is the descriptor of the folder that the name is relative to (-1: none)."""
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
@@ -49,9 +50,9 @@ class CrashPoint:
         if isinstance(target, int) or not isinstance(target, str | bytes | os.PathLike):
             return False
         name = os.fsdecode(target)
-        folder = next((each for each in arguments[1:] if isinstance(each, int) and each > 2), None)
-        if not name.startswith("/") and event != "open" and folder is not None:
-            name = f"{Path(f'/proc/self/fd/{folder}').readlink()}/{name}"
+        place = _CHANGES.get(event)
+        if not name.startswith("/") and place is not None and arguments[place] != -1:
+            name = f"{Path(f'/proc/self/fd/{arguments[place]}').readlink()}/{name}"
         return name.startswith(self._below)
 
     def _count(self, what: str) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
 
 from driver.nvml.mock.machine import reboot
 from driver.pb.dra.v1 import api_pb2
 from tests.e2e import calls, objects
 from tests.e2e.kube import Json
+from tests.e2e.plugin import REPOSITORY
 from tests.e2e.runner import Suite
 from tests.e2e.stage import Stage, expect
 
 SUITE = Suite()
+_NEW_VERSION = "580.159.04"
 _MALFORMED = {
     "source": "FromClaim",
     "requests": [],
@@ -93,6 +97,51 @@ def run_reboot(stage: Stage) -> str:
     expect(bool(stage.folders.list_cdi_files()), "no CDI file after the reboot")
     expect(not calls.call_unprepare(plugin.service_socket, [message])[message.uid], "unprepare failed")
     return f"a new boot id in the record, the same {len(first)} ids"
+
+
+@SUITE.add("the driver is upgraded, then the cards are swapped: prepared afresh, same CDI ids")
+def run_upgrade_of_driver(stage: Stage) -> str:
+    """The CDI file names the libraries of the new version, then the UUIDs of the new cards; the ids stay."""
+    plugin = stage.start_plugin("dgx-h100")
+    devices = list(objects.slice_devices(stage.wait_pool(devices=8)))
+    message = calls.claim_message(stage.create_allocated_claim("claim", devices[:2]))
+    first = calls.cdi_ids(calls.call_prepare(plugin.service_socket, [message])[message.uid])
+    text = _read_claim_file(stage, message.uid)
+    (old_version,) = {str(objects.attribute(each, "driverVersionText")) for each in _devices(stage).values()}
+    expect(f".so.{old_version}" in text, f"the CDI file names no library of {old_version}")
+
+    plugin.stop()
+    upgraded = stage.start_plugin(str(_write_upgraded_machine(stage, old_version)))
+    answer = calls.prepare_until_done(upgraded.service_socket, message)
+    expect(calls.cdi_ids(answer) == first, f"after the upgrade: {answer.error or calls.cdi_ids(answer)}")
+    text = _read_claim_file(stage, message.uid)
+    expect(f".so.{_NEW_VERSION}" in text and f".so.{old_version}" not in text, "the CDI file names the old libraries")
+
+    upgraded.stop()
+    swapped = stage.start_plugin("dgx-h100@other-cards")
+    answer = calls.prepare_until_done(swapped.service_socket, message)
+    expect(calls.cdi_ids(answer) == first, f"after the swap: {answer.error or calls.cdi_ids(answer)}")
+    text = _read_claim_file(stage, message.uid)
+    uuids = {str(objects.attribute(_devices(stage)[name], "uuid")) for name in devices[:2]}
+    expect(all(uuid in text for uuid in uuids), f"the CDI file does not name {uuids}")
+    expect(not calls.call_unprepare(swapped.service_socket, [message])[message.uid], "unprepare failed")
+    return f"{old_version} to {_NEW_VERSION}, then other UUIDs: the file follows, the {len(first)} ids stay"
+
+
+def _devices(stage: Stage) -> Mapping[str, Json]:
+    return objects.slice_devices(stage.wait_pool(devices=8))
+
+
+def _read_claim_file(stage: Stage, uid: str) -> str:
+    (path,) = [path for path in stage.folders.list_cdi_files() if uid in path.name and "metadata" not in path.name]
+    return path.read_text()
+
+
+def _write_upgraded_machine(stage: Stage, old_version: str) -> Path:
+    source = REPOSITORY / "driver" / "nvml" / "mock" / "machines" / "dgx-h100.yaml"
+    path = stage.folders.logs / "dgx-h100-upgraded.yaml"
+    path.write_text(source.read_text().replace(old_version, _NEW_VERSION))
+    return path
 
 
 def _read_boot_id(stage: Stage) -> object:
