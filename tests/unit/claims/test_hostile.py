@@ -130,6 +130,6 @@ class HostileNode(RuleBasedStateMachine):
 
 
 HostileNode.TestCase.settings = settings(
-    max_examples=8, stateful_step_count=15, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=15, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 TestHostileNode = HostileNode.TestCase
