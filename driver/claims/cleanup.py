@@ -2,7 +2,7 @@
 
 The kubelet does this itself; what is left are claims that it forgot (B04, B05). Releasing too early would give a GPU away under
 a running container, so three things must agree: the object is gone in two passes ten minutes apart, the kubelet's own state
-file does not know the uid, and both could really be asked (R10).
+file does not know the uid all the while, and both could really be asked (R10).
 """
 
 from __future__ import annotations
@@ -45,12 +45,16 @@ class Cleanup:
             StateUnwritable: the records cannot be read.
         """
         self.work.ended.forget_old()
-        refs = self._list_refs()
-        gone = [ref for ref in refs if self._is_gone(ref)]
+        state = self._read_kubelet_state()
+        if state is None:
+            return ()
+        # Claims that the kubelet knows are not asked about: with thousands of nodes that would be a load.
+        forgotten = [ref for ref in self._list_refs() if ref.uid.encode() not in state]
+        gone = [ref for ref in forgotten if self._is_gone(ref)]
         now_s = self.now_s()
         self._gone_since = {ref.uid: self._gone_since.get(ref.uid, now_s) for ref in gone}
         due = [ref for ref in gone if now_s - self._gone_since[ref.uid] >= GONE_FOR_S]
-        return tuple(ref.uid for ref in due if not self._kubelet_knows(ref) and self._release(ref))
+        return tuple(ref.uid for ref in due if self._is_still_forgotten(ref) and self._release(ref))
 
     def _list_refs(self) -> list[ClaimRef]:
         """The claims with a record; of a corrupt one, as its CDI file has it."""
@@ -73,17 +77,22 @@ class Cleanup:
             log.event(_LOG, log.WARNING, "claims are kept: the API server cannot be asked", claim=str(ref), error=err)
             return False
 
-    def _kubelet_knows(self, ref: ClaimRef) -> bool:
-        """True when the uid occurs anywhere in the kubelet's file, or when the file cannot be read. No format is assumed."""
+    def _is_still_forgotten(self, ref: ClaimRef) -> bool:
+        """The kubelet may have taken the claim up again while the API server was asked."""
+        state = self._read_kubelet_state()
+        return state is not None and ref.uid.encode() not in state
+
+    def _read_kubelet_state(self) -> bytes | None:
+        """The bytes of the kubelet's file, of which no format is assumed; None when it cannot be read whole."""
         try:
             state = atomic.read_bounded(self.kubelet_state, KUBELET_STATE_MAX_BYTES)
         except OSError as err:
-            log.event(_LOG, log.WARNING, "claims are kept: the kubelet's state is unreadable", claim=str(ref), error=err)
-            return True
+            log.event(_LOG, log.WARNING, "claims are kept: the kubelet's state is unreadable", error=err)
+            return None
         if len(state) > KUBELET_STATE_MAX_BYTES:
-            log.event(_LOG, log.WARNING, "claims are kept: the kubelet's state is too long", claim=str(ref))
-            return True
-        return ref.uid.encode() in state
+            log.event(_LOG, log.WARNING, "claims are kept: the kubelet's state is too long", path=self.kubelet_state)
+            return None
+        return state
 
     def _release(self, ref: ClaimRef) -> bool:
         try:

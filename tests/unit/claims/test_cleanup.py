@@ -76,7 +76,16 @@ def test_r10_a_claim_that_the_kubelet_knows_is_kept(it: Situation) -> None:
     it.run_after(0)
     assert it.run_after(GONE_FOR_S * 5) == ()
     it.state.write_bytes(b"{}")
-    assert it.run_after(1) == (uid(1),)
+    assert it.run_after(1) == (), "the ten minutes begin when the kubelet has forgotten it"
+    assert it.run_after(GONE_FOR_S) == (uid(1),)
+
+
+def test_the_api_server_is_not_asked_about_claims_that_the_kubelet_knows(it: Situation) -> None:
+    """Thousands of nodes with their claims prepared ask nothing."""
+    it.state.write_bytes(uid(1).encode() + uid(3).encode())
+    asked = it.node.api.reads
+    it.run_after(0)
+    assert it.node.api.reads == asked
 
 
 @pytest.mark.parametrize("how", ["missing", "a folder", "a link"])
