@@ -104,6 +104,24 @@ def plan_relist(known: Mapping[str, T], items: tuple[T, ...]) -> tuple[Change[T]
     return (*gone, *there)
 
 
+def decode_event(line: bytes, resource: Resource[T]) -> Change[T] | str:
+    """One line of a watch: what it says of an object, or the version that a bookmark carries.
+
+    Raises ``Gone``, and ``ApiError`` for another error of the server's and for what is no event.
+    """
+    try:
+        head = msgspec.json.decode(line, type=_Head)
+        if head.type == "ERROR":
+            status = msgspec.json.decode(head.object, type=Status)
+            raise build_refusal(f"WATCH {resource.plural}", status.code, status)
+        if head.type == "BOOKMARK":
+            return msgspec.json.decode(head.object, type=_Bookmark).metadata.resource_version
+        kind = ChangeKind(head.type.lower())
+        return Change(kind=kind, item=msgspec.json.decode(head.object, type=resource.type_))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as err:
+        raise ApiError(f"WATCH {resource.plural}", 200, f"not a watch event: {str(err)[:200]}") from err
+
+
 class Watcher(Generic[T]):
     """Lists and watches one selection. One thread iterates ``changes``; any other may ``stop`` it."""
 
@@ -197,20 +215,12 @@ class Watcher(Generic[T]):
             self._stopped.wait(self._backoff.next_wait_s())
 
     def _decode(self, line: bytes) -> Change[T] | None:
-        """A line as a change; None for a bookmark. Raises ``Gone``, and ``ApiError`` for what is no event."""
-        try:
-            head = msgspec.json.decode(line, type=_Head)
-            if head.type == "ERROR":
-                status = msgspec.json.decode(head.object, type=Status)
-                raise build_refusal(f"WATCH {self._resource.plural}", status.code, status)
-            if head.type == "BOOKMARK":
-                self._version = msgspec.json.decode(head.object, type=_Bookmark).metadata.resource_version
-                return None
-            kind = ChangeKind(head.type.lower())
-            item = msgspec.json.decode(head.object, type=self._resource.type_)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as err:
-            raise ApiError(f"WATCH {self._resource.plural}", 200, f"not a watch event: {str(err)[:200]}") from err
-        return self._note(kind, item)
+        """A line as a change; None for a bookmark."""
+        event = decode_event(line, self._resource)
+        if isinstance(event, str):
+            self._version = event
+            return None
+        return self._note(event.kind, event.item)
 
     def _note(self, kind: ChangeKind, item: T) -> Change[T]:
         uid = item.metadata.uid

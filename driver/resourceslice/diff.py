@@ -62,7 +62,9 @@ def plan_writes(
     """
     wanted = tuple(desired) or (SliceContent(),)
     existing = sorted(existing, key=lambda each: each.metadata.name)
-    ours = [each for each in existing if each.spec.pool.name == identity.pool and each.spec.pool.generation < MAX_GENERATION]
+    ours = [
+        each for each in existing if each.spec.pool.name == identity.pool and 0 <= each.spec.pool.generation < MAX_GENERATION
+    ]
     highest = max((each.spec.pool.generation for each in ours), default=0)
     matched = _match_by_index([each for each in ours if each.spec.pool.generation == highest], count=len(wanted))
     kept = {each.metadata.uid for each in matched.values()}

@@ -17,6 +17,9 @@ from driver.resourceslice.diff import MAX_GENERATION
 _GONE_MAX = 256
 """Deletions that are remembered, so that the late answer to a write does not bring its slice back to life."""
 
+_VERSION_DIGITS_MAX = 100
+"""Python refuses to read a number of thousands of digits; no server's has more than twenty."""
+
 
 class PoolState:
     """What exists. Not safe for several threads by itself."""
@@ -92,6 +95,10 @@ class PoolState:
 
 def _is_later(item: ResourceSlice, *, than: str) -> bool:
     version = item.metadata.resource_version
-    if version.isdigit() and than.isdigit():
+    if _is_number(version) and _is_number(than):
         return int(version) > int(than)
     return version != than
+
+
+def _is_number(version: str) -> bool:
+    return len(version) <= _VERSION_DIGITS_MAX and version.isascii() and version.isdigit()

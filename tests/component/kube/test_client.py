@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from pathlib import Path
 
@@ -262,3 +263,22 @@ def test_a_name_never_leaves_its_place_in_the_path(client: KubeClient, name: str
 def test_dots_are_no_name(client: KubeClient, name: str) -> None:
     with pytest.raises(ValueError, match="is no name"):
         client.get(NODES, name)
+
+
+def test_random_answers_of_any_status_are_values_or_errors(api: FakeKubeApi, client: KubeClient) -> None:
+    """A fuzzer of 300 answers: whole, torn, nested, not text; the client stays good for the next one."""
+    rng, texts = random.Random(7), [""]
+    whole = msgspec.json.encode({"kind": "Node", "metadata": {"name": "node-a", "uid": "u", "labels": {"a": "b"}}})
+    for _ in range(300):
+        body = bytearray(whole)
+        for _ in range(rng.randrange(6)):
+            body[rng.randrange(len(body))] = rng.randrange(256)
+        body = body[: rng.randrange(len(body) + 1)] + b"[" * rng.choice([0, 0, 5000])
+        status = rng.choice([200, 200, 200, 201, 301, 400, 404, 409, 410, 418, 429, 500, 599])
+        api.fail(Fault(kind="raw", status=status, body=bytes(body)))
+        try:
+            client.get(NODES, "node-a")
+        except ApiError as err:
+            texts.append(str(err))
+    assert max(map(len, texts)) < 1500
+    assert client.get(NODES, "node-a").metadata.name == "node-a"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from driver.api.resource_v1 import ResourceSlice
 from driver.kube.watch import Change, ChangeKind, Listed
@@ -111,11 +112,15 @@ def test_the_answer_to_a_write_that_a_later_list_no_longer_shows_is_old() -> Non
     assert state.slices == ()
 
 
-def test_versions_that_are_no_numbers_are_only_compared_for_being_the_same() -> None:
+@pytest.mark.parametrize(
+    "version", ["abc", "²", "9" * 5000, "", "-1"], ids=["text", "superscript", "5000 digits", "empty", "minus"]
+)
+def test_versions_that_are_no_numbers_are_only_compared_for_being_the_same(version: str) -> None:
     state = pool()
-    state.note_written(at("abc", ONE))
-    assert not state.note_change(change(ChangeKind.ADDED, at("abc", ONE)))
-    assert state.note_change(change(ChangeKind.MODIFIED, at("abd", ONE)))
+    state.note_listing(listed(5))
+    state.note_written(at(version, ONE))
+    assert not state.note_change(change(ChangeKind.ADDED, at(version, ONE)))
+    assert state.note_change(change(ChangeKind.MODIFIED, at("other", ONE)))
 
 
 def test_the_highest_generation_is_remembered_after_its_slices_are_gone() -> None:
