@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+_LABEL = "gpu-dra.io/mock-node"
 RENEW_S = 10.0
 """The node lifecycle controller takes a node for lost after 50 s without a renewed lease."""
 
@@ -30,12 +31,19 @@ class Api:
 
     def call(self, method: str, path: str, body: Mapping[str, object] | None = None, *, kind: str = "application/json") -> int:
         """Send one request; return its status."""
+        return self._send(method, path, body, kind)[0]
+
+    def list_mock_nodes(self) -> set[str]:
+        """The names of the nodes that were made here."""
+        answer = json.loads(self._send("GET", f"/api/v1/nodes?labelSelector={_LABEL}", None, "application/json")[1])
+        return {node["metadata"]["name"] for node in answer.get("items", [])}
+
+    def _send(self, method: str, path: str, body: Mapping[str, object] | None, kind: str) -> tuple[int, bytes]:
         connection = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=10, context=self._tls)
         try:
             connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": kind})
             response = connection.getresponse()
-            response.read()
-            return response.status
+            return response.status, response.read()
         finally:
             connection.close()
 
@@ -51,7 +59,7 @@ def build_node(name: str, now: str) -> dict[str, object]:
         "lastHeartbeatTime": now,
         "lastTransitionTime": now,
     }
-    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "gpu-dra.io/mock-node": "true"}
+    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", _LABEL: "true"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -85,21 +93,19 @@ def keep_ready(api: Api, name: str) -> None:
 
 
 def main(home: Path) -> None:
-    """Keep the nodes of ``mock-nodes.json`` ready until this process is stopped; nodes taken from the list are deleted."""
+    """Keep the nodes of ``mock-nodes.json`` ready until this process is stopped; mock nodes that it does not name are deleted."""
     api = Api(home)
-    known: set[str] = set()
     while True:
         wanted = set(json.loads((home / "mock-nodes.json").read_text()))
         try:
             for name in sorted(wanted):
                 keep_ready(api, name)
-            for name in sorted(known - wanted):
+            for name in sorted(api.list_mock_nodes() - wanted):
                 api.call("DELETE", f"/api/v1/nodes/{name}")
         except OSError as err:
             sys.stderr.write(f"the API server does not answer: {err}\n")
             time.sleep(1.0)
             continue
-        known = wanted
         time.sleep(RENEW_S)
 
 

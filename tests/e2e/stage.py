@@ -51,7 +51,7 @@ class Stage:
 
     def new_plugin(self, machine: str, **more: object) -> Plugin:
         """A plugin that is not started yet; it is ended with the scenario."""
-        plugin = Plugin(folders=self.folders, machine=machine, **more)  # type: ignore[arg-type]  # passed on as given
+        plugin = Plugin(machine=machine, **{"folders": self.folders, **more})  # type: ignore[arg-type]  # passed on as given
         self.plugins.append(plugin)
         return plugin
 

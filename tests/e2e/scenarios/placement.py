@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+from hack.devcluster import cluster
 from tests.e2e import objects
 from tests.e2e.runner import Suite
 from tests.e2e.stage import Stage, expect, is_waiting
@@ -42,6 +45,28 @@ def run_dgx_1v(stage: Stage) -> str:
     pairs = [_run_and_read_minors(stage, f"pair-{number}", pair) for number in range(4)]
     expect(sorted(pairs) == [(0, 3), (1, 2), (4, 7), (5, 6)], f"the pairs are {pairs}, and only 03 12 47 56 are double")
     return f"quads {quads}, pairs {pairs}"
+
+
+@SUITE.add("mock nodes share the cluster with the real one")
+def run_on_mock_nodes(stage: Stage) -> str:
+    """Nodes without a kubelet publish other machines; the scheduler finds the one that fits; all share a CDI folder."""
+    machines = {"mock-1": "dgx-a100", "mock-2": "hgx-b200"}
+    cluster.write_mock_nodes(stage.layout, list(machines))
+    stage.start_plugin("dgx-h100")
+    for node, machine in machines.items():
+        folders = dataclasses.replace(stage.folders, node=node, kubelet_root=stage.layout.home / node)
+        stage.new_plugin(machine, folders=folders).start()
+    try:
+        stage.api.wait("ResourceSlice", None, lambda found: len(found) == 3, what="three pools")
+        b200 = objects.exactly(count=8, selector='device.attributes["gpu.nvidia.com"].productName.matches("B200")')
+        stage.create_pod("far", objects.claim_spec([b200], [objects.same("nvlinkIsland")]))
+        far = stage.wait_pod("far", lambda pod: bool(pod["spec"].get("nodeName")), what="bound")
+        expect(far["spec"]["nodeName"] == "mock-2", f"the pod for B200 is bound to {far['spec']['nodeName']}")
+        stage.expect_own_devices("near", stage.run_pod("near", _FOUR_H100))
+        stage.delete_pods("far", grace_s=0)
+    finally:
+        cluster.write_mock_nodes(stage.layout, [])
+    return "B200 on mock-2, H100 on the real node, at the same time"
 
 
 def _run_and_read_minors(stage: Stage, name: str, spec: dict[str, object]) -> tuple[int, ...]:
