@@ -93,7 +93,7 @@ def keep_ready(api: Api, name: str) -> None:
 
 
 def main(home: Path) -> None:
-    """Keep the nodes of ``mock-nodes.json`` ready until this process is stopped; mock nodes that it does not name are deleted."""
+    """Keep the nodes of ``mock-nodes.json`` ready until this process is stopped; delete those that it does not name."""
     api = Api(home)
     while True:
         wanted = set(json.loads((home / "mock-nodes.json").read_text()))
