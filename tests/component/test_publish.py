@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
-from driver.api.resource_v1 import Attribute, Device, Taint
+from driver.api.resource_v1 import Taint
 from driver.kube.client import KubeClient
 from driver.names import PoolName
 from driver.resourceslice.content import SliceContent
@@ -21,59 +17,10 @@ from driver.resourceslice.pace import PaceSettings
 from driver.resourceslice.publish import Publisher, PublisherReports, PublishState
 from driver.resourceslice.publisher_lock import FilePublisherLock
 from tests.fakes.kube_api import FakeKubeApi, Fault
-from tests.fakes.slices import IDENTITY, as_json, content, counters, device, existing
+from tests.fakes.publishing_node import SOON_S, Json, PublishingNode, eventually
+from tests.fakes.slices import IDENTITY, as_json, content, device, existing
 
 A, B, C = content("gpu-a"), content("gpu-b"), content("gpu-c")
-SOON_S = 20.0
-PACE = PaceSettings(backoff_base_s=0.05, backoff_cap_s=0.2)
-
-Json = dict[str, Any]
-
-
-@dataclass
-class Node:
-    """One node's plugin, as often as it is started."""
-
-    api: FakeKubeApi
-    folder: Path
-    said: list[tuple[str, str]] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-    publishers: list[Publisher] = field(default_factory=list)
-
-    def start(self, contents: Sequence[SliceContent] | None = None, *, pace: PaceSettings = PACE) -> Publisher:
-        publisher = Publisher(
-            KubeClient(self.api.credentials(), timeout_s=5.0),
-            IDENTITY,
-            lock=FilePublisherLock(self.folder / "publish.lock"),
-            reports=PublisherReports(say=lambda reason, text: self.said.append((reason, text)), refuse=self.refused.append),
-            pace=pace,
-            rng=random.Random(1),
-        )
-        self.publishers.append(publisher)
-        publisher.start()
-        if contents is not None:
-            publisher.publish(contents)
-            assert publisher.wait_published(SOON_S), publisher.status()
-        return publisher
-
-    def pool(self) -> list[list[str]]:
-        """The devices of the pool as a scheduler sees it; empty while the pool is incomplete."""
-        slices = [item["spec"] for item in self.api.objects("resourceslices")]
-        newest = max((spec["pool"]["generation"] for spec in slices), default=0)
-        current = [spec for spec in slices if spec["pool"]["generation"] == newest]
-        if len(current) != len(slices) or any(spec["pool"]["resourceSliceCount"] != len(current) for spec in current):
-            return []
-        return [[each["name"] for each in spec.get("devices", [])] for spec in current]
-
-    def generation(self) -> int:
-        return max((int(item["spec"]["pool"]["generation"]) for item in self.api.objects("resourceslices")), default=0)
-
-
-def eventually(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SOON_S
-    while not is_true():
-        assert time.monotonic() < deadline, "did not become true"
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -84,14 +31,14 @@ def api() -> Iterator[FakeKubeApi]:
 
 
 @pytest.fixture
-def node(api: FakeKubeApi, tmp_path: Path) -> Iterator[Node]:
-    made = Node(api, tmp_path)
+def node(api: FakeKubeApi, tmp_path: Path) -> Iterator[PublishingNode]:
+    made = PublishingNode(api, tmp_path)
     yield made
     for publisher in made.publishers:
         publisher.stop()
 
 
-def test_the_first_publication_creates_slices_owned_by_the_node(api: FakeKubeApi, node: Node) -> None:
+def test_the_first_publication_creates_slices_owned_by_the_node(api: FakeKubeApi, node: PublishingNode) -> None:
     publisher = node.start([A, B])
     assert node.pool() == [["gpu-a"], ["gpu-b"]]
     first = api.objects("resourceslices")[0]
@@ -105,7 +52,7 @@ def test_the_first_publication_creates_slices_owned_by_the_node(api: FakeKubeApi
     assert (status.state, status.generation, status.slices, status.devices) == (PublishState.PUBLISHED, 1, 2, 2)
 
 
-def test_a_restart_with_the_same_content_writes_nothing(api: FakeKubeApi, node: Node) -> None:
+def test_a_restart_with_the_same_content_writes_nothing(api: FakeKubeApi, node: PublishingNode) -> None:
     node.start([A, B]).stop()
     api.forget_requests()
     node.start([A, B])
@@ -113,7 +60,9 @@ def test_a_restart_with_the_same_content_writes_nothing(api: FakeKubeApi, node: 
     assert (api.count("list"), api.count("get")) == (1, 0)
 
 
-def test_a_restart_writes_nothing_when_the_server_wrote_quantities_and_times_its_own_way(api: FakeKubeApi, node: Node) -> None:
+def test_a_restart_writes_nothing_when_the_server_wrote_quantities_and_times_its_own_way(
+    api: FakeKubeApi, node: PublishingNode
+) -> None:
     taint = Taint(key="gpu.nvidia.com/ecc", effect="NoSchedule")
     wanted = [SliceContent(devices=(device("gpu-a", memory="81920Mi", taints=(taint,)),))]
     node.start(wanted).stop()
@@ -124,7 +73,7 @@ def test_a_restart_writes_nothing_when_the_server_wrote_quantities_and_times_its
     assert api.writes() == 0
 
 
-def test_nothing_is_written_before_there_is_something_to_publish(api: FakeKubeApi, node: Node) -> None:
+def test_nothing_is_written_before_there_is_something_to_publish(api: FakeKubeApi, node: PublishingNode) -> None:
     """The driver may still be being installed (B31): no empty slice replaces a good one."""
     node.start([A]).stop()
     api.forget_requests()
@@ -134,7 +83,7 @@ def test_nothing_is_written_before_there_is_something_to_publish(api: FakeKubeAp
     assert node.pool() == [["gpu-a"]]
 
 
-def test_the_same_content_again_asks_nothing_of_the_server(api: FakeKubeApi, node: Node) -> None:
+def test_the_same_content_again_asks_nothing_of_the_server(api: FakeKubeApi, node: PublishingNode) -> None:
     publisher = node.start([A])
     eventually(lambda: api.count("watch") == 1)
     before = api.count()
@@ -144,7 +93,7 @@ def test_the_same_content_again_asks_nothing_of_the_server(api: FakeKubeApi, nod
     assert api.count() == before
 
 
-def test_one_changed_device_is_one_update_in_the_same_generation(api: FakeKubeApi, node: Node) -> None:
+def test_one_changed_device_is_one_update_in_the_same_generation(api: FakeKubeApi, node: PublishingNode) -> None:
     publisher = node.start([A, B])
     api.forget_requests()
     publisher.publish([A, C])
@@ -152,14 +101,14 @@ def test_one_changed_device_is_one_update_in_the_same_generation(api: FakeKubeAp
     assert (node.pool(), node.generation(), api.writes(), api.count("update")) == ([["gpu-a"], ["gpu-c"]], 1, 1, 1)
 
 
-def test_a_node_without_devices_has_one_empty_slice(node: Node) -> None:
+def test_a_node_without_devices_has_one_empty_slice(node: PublishingNode) -> None:
     node.start([])
     assert node.pool() == [[]]
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.2], ids=["at once", "a moment later"])
 def test_slices_that_the_kubelet_wiped_are_back_at_once_three_times_in_a_row(
-    api: FakeKubeApi, node: Node, delay_s: float
+    api: FakeKubeApi, node: PublishingNode, delay_s: float
 ) -> None:
     """B28: they took 30 to 58 seconds elsewhere. The generation goes on."""
     node.start([A, B])
@@ -172,7 +121,7 @@ def test_slices_that_the_kubelet_wiped_are_back_at_once_three_times_in_a_row(
         assert node.generation() == round_ + 2
 
 
-def test_a_slice_deleted_before_the_answer_to_its_creation_is_back_too(api: FakeKubeApi, node: Node) -> None:
+def test_a_slice_deleted_before_the_answer_to_its_creation_is_back_too(api: FakeKubeApi, node: PublishingNode) -> None:
     publisher = node.start()
     eventually(lambda: api.count("watch") == 1)
     publisher.publish([A])
@@ -180,7 +129,7 @@ def test_a_slice_deleted_before_the_answer_to_its_creation_is_back_too(api: Fake
     eventually(lambda: node.pool() == [["gpu-a"]])
 
 
-def test_slices_wiped_while_the_watch_was_away_are_back_after_the_next_list(api: FakeKubeApi, node: Node) -> None:
+def test_slices_wiped_while_the_watch_was_away_are_back_after_the_next_list(api: FakeKubeApi, node: PublishingNode) -> None:
     node.start([A])
     api.stop()
     api.delete_all("resourceslices")
@@ -189,7 +138,7 @@ def test_slices_wiped_while_the_watch_was_away_are_back_after_the_next_list(api:
     eventually(lambda: node.pool() == [["gpu-a"]])
 
 
-def test_a_foreign_change_is_put_right(api: FakeKubeApi, node: Node) -> None:
+def test_a_foreign_change_is_put_right(api: FakeKubeApi, node: PublishingNode) -> None:
     node.start([A])
 
     def change(body: Json) -> Json:
@@ -200,13 +149,13 @@ def test_a_foreign_change_is_put_right(api: FakeKubeApi, node: Node) -> None:
     eventually(lambda: node.pool() == [["gpu-a"]])
 
 
-def test_a_second_slice_of_the_same_index_goes(api: FakeKubeApi, node: Node) -> None:
+def test_a_second_slice_of_the_same_index_goes(api: FakeKubeApi, node: PublishingNode) -> None:
     node.start([A])
     api.create("resourceslices", as_json(existing(0, B, name="00000-zzz")))
     eventually(lambda: node.pool() == [["gpu-a"]])
 
 
-def test_somebody_who_edits_without_end_gets_an_answer_every_few_seconds(api: FakeKubeApi, node: Node) -> None:
+def test_somebody_who_edits_without_end_gets_an_answer_every_few_seconds(api: FakeKubeApi, node: PublishingNode) -> None:
     node.start([A], pace=PaceSettings(burst=3, refill_s=1.0))
     api.forget_requests()
     deadline = time.monotonic() + 3.0
@@ -218,7 +167,7 @@ def test_somebody_who_edits_without_end_gets_an_answer_every_few_seconds(api: Fa
     assert len(api.objects("resourceslices")) == 1
 
 
-def test_a_conflict_is_read_again_and_put_right(api: FakeKubeApi, node: Node) -> None:
+def test_a_conflict_is_read_again_and_put_right(api: FakeKubeApi, node: PublishingNode) -> None:
     """The watch lags: our knowledge is old when we write."""
     publisher = node.start([A])
     eventually(lambda: api.count("watch") == 1)
@@ -228,7 +177,7 @@ def test_a_conflict_is_read_again_and_put_right(api: FakeKubeApi, node: Node) ->
     assert (node.pool(), api.count("update")) == ([["gpu-b"]], 2)
 
 
-def test_the_server_may_be_away_at_the_start(api: FakeKubeApi, node: Node) -> None:
+def test_the_server_may_be_away_at_the_start(api: FakeKubeApi, node: PublishingNode) -> None:
     api.stop()
     publisher = node.start()
     publisher.publish([A])
@@ -240,76 +189,7 @@ def test_the_server_may_be_away_at_the_start(api: FakeKubeApi, node: Node) -> No
     assert node.pool() == [["gpu-a"]]
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        Fault(verb="create", status=500),
-        Fault(verb="create", status=429, retry_after_s=1, reason="TooManyRequests"),
-        Fault(verb="create", kind="drop"),
-        Fault(verb="create", kind="raw", status=200, body=b"<html>"),
-        Fault(verb="get", resource="nodes", status=404, reason="NotFound"),
-        Fault(verb="watch", status=500, times=3),
-    ],
-    ids=["500", "429", "a cut", "a page", "the node is not there yet", "no watch"],
-)
-def test_a_failed_write_is_tried_again(node: Node, api: FakeKubeApi, fault: Fault) -> None:
-    api.fail(fault)
-    node.start([A, B])
-    assert node.pool() == [["gpu-a"], ["gpu-b"]]
-
-
-def test_a_create_whose_answer_was_lost_leaves_no_second_slice(api: FakeKubeApi, node: Node) -> None:
-    """The server made it, we never heard: the watch tells, or the list, and one of the two goes."""
-    api.fail(Fault(verb="create", kind="raw", status=200, body=b"garbage"))
-    api.create("resourceslices", as_json(existing(0, A, name="00000-gpu.nvidia.com-node-a-lost1")))
-    node.start([A])
-    assert node.pool() == [["gpu-a"]]
-
-
-def test_a_refused_slice_is_said_once_and_not_tried_in_a_loop(api: FakeKubeApi, node: Node) -> None:
-    bad = SliceContent(devices=(msgspec.structs.replace(device("gpu-a"), attributes={"v": Attribute(version="580.159.04")}),))
-    publisher = node.start()
-    publisher.publish([bad])
-    eventually(lambda: publisher.status().state is PublishState.FAILING)
-    time.sleep(0.5)
-    assert api.count("create") == 1
-    ((reason, text),) = node.said
-    assert reason == "SliceRefused"
-    assert "580.159.04" in text
-    publisher.publish([A])  # better content is tried at once
-    assert publisher.wait_published(SOON_S)
-
-
-def test_no_right_to_write_is_said_once_and_healed_when_it_comes(api: FakeKubeApi, node: Node) -> None:
-    api.fail(Fault(verb="create", status=403, reason="Forbidden", message="cannot create", times=3))
-    node.start([A])
-    assert [reason for reason, _ in node.said] == ["SliceRefused"]
-
-
-def test_fields_that_the_server_drops_are_said_once_and_do_not_loop(tmp_path: Path) -> None:
-    with FakeKubeApi(gates_off=["DRADeviceTaints", "DRAPartitionableDevices"]) as api:
-        api.create("nodes", {"metadata": {"name": "node-a"}})
-        node = Node(api, tmp_path)
-        tainted = device("gpu-a", taints=(Taint(key="gpu.nvidia.com/ecc", effect="NoSchedule"),), draws="gpu-a")
-        publisher = node.start([counters("gpu-a"), SliceContent(devices=(tainted,))])
-        time.sleep(0.5)
-        assert publisher.is_published()
-        assert api.writes() == 2
-        assert [reason for reason, _ in node.said] == ["FieldsDropped", "FieldsDropped"]
-        assert "devices[].consumesCounters, devices[].taints" in node.said[1][1]
-        publisher.publish([counters("gpu-a"), SliceContent(devices=(tainted, device("gpu-b")))])
-        assert publisher.wait_published(SOON_S)
-        time.sleep(0.3)
-        assert api.writes() == 3
-        publisher.resync()  # the server may be a newer one: one more try, no more
-        assert publisher.wait_published(SOON_S)
-        time.sleep(0.3)
-        assert api.writes() <= 5
-        assert len(node.said) == 2
-        publisher.stop()
-
-
-def test_a_registration_compares_again_without_writing(api: FakeKubeApi, node: Node) -> None:
+def test_a_registration_compares_again_without_writing(api: FakeKubeApi, node: PublishingNode) -> None:
     publisher = node.start([A])
     before = api.count()
     publisher.resync()
@@ -317,7 +197,7 @@ def test_a_registration_compares_again_without_writing(api: FakeKubeApi, node: N
     assert api.count() - before <= 1  # the watch may open in this moment
 
 
-def test_of_two_instances_only_the_newest_writes(api: FakeKubeApi, node: Node) -> None:
+def test_of_two_instances_only_the_newest_writes(api: FakeKubeApi, node: PublishingNode) -> None:
     """A rolling update (R3): the old one, told of a wipe as well, must not bring its content back."""
     old = node.start([A])
     newest = node.start([B])
@@ -333,31 +213,6 @@ def test_of_two_instances_only_the_newest_writes(api: FakeKubeApi, node: Node) -
     newest.stop()
     old.resync()
     eventually(lambda: node.pool() == [["gpu-c"]])
-
-
-def test_beside_another_driver_of_our_name_nothing_is_written(api: FakeKubeApi, node: Node) -> None:
-    theirs = SliceContent(devices=(Device(name="gpu-0", attributes={"uuid": Attribute(string="GPU-1")}),))
-    api.create("resourceslices", as_json(existing(0, theirs)))
-    publisher = node.start()
-    publisher.publish([A])
-    eventually(lambda: publisher.status().state is PublishState.REFUSED)
-    assert api.writes() == 0
-    assert len(node.refused) == 1
-    api.delete_all("resourceslices")
-    eventually(lambda: node.pool() == [["gpu-a"]])
-
-
-def test_a_driver_that_comes_later_is_noticed_and_not_fought(api: FakeKubeApi, node: Node) -> None:
-    publisher = node.start([A])
-
-    def take_over(body: Json) -> Json:
-        body["spec"]["devices"] = [{"name": "gpu-0", "attributes": {"uuid": {"string": "GPU-1"}}}]
-        return body
-
-    api.forget_requests()
-    api.edit("resourceslices", api.objects("resourceslices")[0]["metadata"]["name"], take_over)
-    eventually(lambda: publisher.status().state is PublishState.REFUSED)
-    assert (api.writes(), len(node.refused)) == (0, 1)
 
 
 def test_a_node_with_a_very_long_name_gets_legal_slices(api: FakeKubeApi, tmp_path: Path) -> None:
@@ -378,7 +233,7 @@ def test_a_node_with_a_very_long_name_gets_legal_slices(api: FakeKubeApi, tmp_pa
     publisher.stop()
 
 
-def test_stop_ends_both_threads_and_leaves_the_slices(api: FakeKubeApi, node: Node) -> None:
+def test_stop_ends_both_threads_and_leaves_the_slices(api: FakeKubeApi, node: PublishingNode) -> None:
     publisher = node.start([A])
     began = time.monotonic()
     publisher.stop()
