@@ -17,7 +17,7 @@
       ApiError                 the API server refused a request, or could not be reached
         NotFound  Conflict  Forbidden  Invalid  Gone  TooManyRequests  ApiUnreachable
       Fatal                    the process must stop and touch nothing
-        SettingsInvalid  MachineInvalid  AnotherPublisher  SocketPathTooLong  SocketUnusable  RegistrationRefused
+        SettingsInvalid  MachineInvalid  AnotherPublisher  SocketPathTooLong  SocketUnusable
 
 The first split is by whose business the error is: the claim's user, the hardware, the cluster, or the operator. A library's
 exception never leaves the package that owns the library; it is chained (``raise ... from``) to one of these. A message says
@@ -74,7 +74,7 @@ class RecordUnreadable(ClaimError):
 
 
 class StateUnwritable(ClaimError):
-    """A record, a lock or a CDI file cannot be written, read or deleted: a full or read-only disk, or permissions; retryable."""
+    """A record, a lock or a CDI file cannot be written, read or deleted: a full or read-only disk; retryable."""
 
 
 class ConfigInvalid(ClaimError):
@@ -166,9 +166,3 @@ class SocketPathTooLong(Fatal):
 
 class SocketUnusable(Fatal):
     """A socket cannot be served: its folder cannot be made, something else stands at its path, or a live process holds it."""
-
-
-class RegistrationRefused(Fatal):
-    """The kubelet refused the plugin; the text is the kubelet's reason."""
-
-    exit_code = 4

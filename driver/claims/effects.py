@@ -35,13 +35,15 @@ class Catalog:
     epoch: Epoch
     attributes: Mapping[DeviceName, Mapping[str, resource_v1.Attribute]] = field(default_factory=dict)
     """What the slices say of each device; for the metadata files."""
+    unread: str = ""
+    """Why the machine has not been read yet; empty once it has been, whatever it said."""
 
 
 class DeviceCatalog(Protocol):
     """What the node has now."""
 
     def read(self) -> Catalog:
-        """The current devices; cheap, asked at each prepare.
+        """The current devices. Cheap, asked at each prepare; waits a moment for the first pass over the machine.
 
         Raises:
             DeviceNotReady: not even the boot id can be read.

@@ -22,6 +22,7 @@ from driver.errors import (
     ClaimReplaced,
     ConfigInvalid,
     DeviceInUse,
+    DeviceNotReady,
     ForeignPool,
     UnknownDevice,
 )
@@ -67,6 +68,8 @@ class PlanningNode:
     driver: str
     pool: PoolName
     devices: Mapping[DeviceName, Gpu]
+    unread: str = ""
+    """Why ``devices`` is not known yet, if so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +84,7 @@ def plan_claim(claim: resource_v1.ResourceClaim, ref: ClaimRef, node: PlanningNo
     """The plan for ``ref`` on ``node``; no devices when the allocation has none for this driver (B15).
 
     Raises:
-        ClaimReplaced, ClaimNotAllocated, ForeignPool, UnknownDevice, ConfigInvalid, ClaimError
+        ClaimReplaced, ClaimNotAllocated, ForeignPool, UnknownDevice, DeviceNotReady, ConfigInvalid, ClaimError
     """
     allocation = read_allocation(claim, ref)
     own = _choose_results(allocation, ref, node)
@@ -195,6 +198,8 @@ def _plan_device(
     configs: Iterable[precedence.SourcedConfig[gpu_config.DeviceConfig]],
 ) -> PlannedDevice:
     gpu = node.devices.get(DeviceName(result.device))
+    if gpu is None and node.unread:
+        raise DeviceNotReady(f"{ref}: the GPUs of this node have not been read yet ({node.unread}); ask again")
     if gpu is None:
         raise UnknownDevice(
             f"{ref}: this node has no device {result.device[:80]!r} now (it has {len(node.devices)} devices); "

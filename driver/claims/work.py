@@ -178,7 +178,8 @@ class ClaimWork:
         return aside
 
     def _planning_node(self, catalog: Catalog) -> PlanningNode:
-        return PlanningNode(driver=self.identity.driver, pool=self.identity.pool, devices=catalog.devices)
+        identity = self.identity
+        return PlanningNode(driver=identity.driver, pool=identity.pool, devices=catalog.devices, unread=catalog.unread)
 
     def _still_holds(self, found: Found, catalog: Catalog) -> bool:
         """True when the record's facts are those of this epoch and of the same cards (R24)."""

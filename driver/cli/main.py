@@ -44,7 +44,6 @@ exit codes, the same for every command:
   1    failed; stderr says what, and what to look at next
   2    the command line, the environment, the config file or a machine file is wrong
   3    another driver of the same name publishes this node's devices
-  4    the kubelet refused to register the plugin
   130  interrupted (Ctrl-C)
   141  the reader of the output went away
 

@@ -72,6 +72,7 @@ class Publication:
         A pass that NVML did not answer changes nothing: no empty slice replaces a good one (B31).
         """
         if seen.reading is None:
+            self._outlets.state.note_silence(str(seen.error))
             self._say_new((Word(reason="NvmlUnavailable", message=f"GPUs cannot be read: {seen.error}"),))
             return True
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from driver.api.resource_v1 import Attribute, Device
 from driver.claims.effects import Catalog
@@ -13,11 +13,15 @@ from driver.host.roots import Roots
 from driver.names import DeviceName
 from driver.topology.model import Gpu, Topology
 
+FIRST_PASS_S = 5.0
+"""How long a prepare right after the start waits for the first pass: less than the kubelet's pause before it asks again."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """The last pass that NVML answered, and the devices made of it."""
 
+    unread: str = "the first pass is not done"
     driver_version: str = ""
     gpus: Mapping[DeviceName, Gpu] = field(default_factory=dict)
     attributes: Mapping[DeviceName, Mapping[str, Attribute]] = field(default_factory=dict)
@@ -28,16 +32,21 @@ class NodeState:
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._has_passed = False
         self._seen = Seen()
 
     def note(self, topology: Topology, devices: tuple[Device, ...]) -> None:
         """Take over a new pass; ``devices`` are those that may be prepared."""
         published = {DeviceName(device.name): device.attributes for device in devices}
         gpus = {gpu.name: gpu for gpu in topology.gpus if gpu.name in published}
-        seen = Seen(driver_version=topology.driver_version, gpus=gpus, attributes=published)
-        with self._lock:
-            self._seen = seen
+        self._take(Seen(unread="", driver_version=topology.driver_version, gpus=gpus, attributes=published))
+
+    def note_silence(self, reason: str) -> None:
+        """NVML did not answer a pass: what was seen before still holds."""
+        with self._changed:
+            before = self._seen
+        self._take(replace(before, unread=reason) if before.unread else before)
 
     def read(self) -> Catalog:
         """The devices of the last pass, and the epoch as it is at this moment.
@@ -45,7 +54,14 @@ class NodeState:
         Raises:
             DeviceNotReady: the boot id cannot be read.
         """
-        with self._lock:
+        with self._changed:
+            self._changed.wait_for(lambda: self._has_passed, FIRST_PASS_S)
             seen = self._seen
         epoch = read_epoch(self._roots, seen.driver_version)
-        return Catalog(devices=seen.gpus, epoch=epoch, attributes=seen.attributes)
+        return Catalog(devices=seen.gpus, epoch=epoch, attributes=seen.attributes, unread=seen.unread)
+
+    def _take(self, seen: Seen) -> None:
+        with self._changed:
+            self._seen = seen
+            self._has_passed = True
+            self._changed.notify_all()

@@ -24,7 +24,6 @@ is worth saying goes to stderr. Every command takes `--debug`, which shows where
 | 1 | failed; stderr says what was being done, to what, and what to look at next |
 | 2 | the command line, the environment, the config file or a machine file is wrong; stderr lists every fault |
 | 3 | another driver of the same name publishes this node's devices |
-| 4 | the kubelet refused to register the plugin |
 | 130 | interrupted (Ctrl-C) |
 | 141 | the reader of the output went away |
 

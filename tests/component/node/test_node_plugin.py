@@ -7,7 +7,7 @@ import json
 import pytest
 
 from driver.errors import AnotherPublisher
-from driver.nvml.mock.faults import CallFails, GpuLost
+from driver.nvml.mock.faults import CallFails, CallHangs, GpuLost
 from driver.nvml.mock.machine import reboot
 from tests.component.node.one_node import DRIVER, OneNode
 from tests.fakes.kube_api import Fault
@@ -115,8 +115,21 @@ def test_the_plugin_starts_before_nvml_and_publishes_when_it_is_there(node: OneN
     node.start()
     node.kubelet.wait_registered(DRIVER)
     assert node.api.objects("resourceslices") == []
+    claim = node.allocate("early", ["gpu-0000-1b-00-0"])
+    with pytest.raises(CallFailed, match=r"not been read yet.*DRIVER_NOT_LOADED"):
+        node.prepare(claim)
     node.play()
     node.wait_published(8)
+    assert len(node.prepare(claim)[claim.uid]) == 1
+
+
+def test_a_prepare_right_after_the_start_waits_for_the_first_pass(node: OneNode) -> None:
+    """A pod that starts as the plugin is restarted does not have to be asked for twice."""
+    claim = node.allocate("early", ["gpu-0000-1b-00-0"])
+    node.play(CallHangs(call="nvmlInit", seconds=1.0, times=1))
+    node.start()
+    node.kubelet.wait_registered(DRIVER)
+    assert len(node.prepare(claim)[claim.uid]) == 1
 
 
 def test_the_plugin_starts_while_the_api_server_is_away(node: OneNode) -> None:

@@ -14,7 +14,6 @@ from driver.errors import (
     DriverError,
     MachineInvalid,
     NvmlError,
-    RegistrationRefused,
     SettingsInvalid,
     SocketPathTooLong,
 )
@@ -42,7 +41,6 @@ def _ended(argv: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[object,
         pytest.param(MachineInvalid("gpus[0].board: no such board"), 2, id="a machine file"),
         pytest.param(SocketPathTooLong("/a/long/path"), 2, id="a socket path"),
         pytest.param(AnotherPublisher("gpu.nvidia.com publishes here"), 3, id="another publisher"),
-        pytest.param(RegistrationRefused("the kubelet said no"), 4, id="registration"),
     ],
 )
 def test_an_error_is_one_text_on_stderr_and_a_stable_exit_code(
