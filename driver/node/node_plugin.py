@@ -47,12 +47,11 @@ class NodePlugin:
         self._events = EventRecorder(client, source)
         self._reports = NodeReports(self._events, settings.node_name)
         self._state = NodeState(roots)
-        self._lock = FilePublisherLock(settings.plugin_dir / "publish.lock")
         self._preparer = ClaimPreparer(self._build_surroundings(client))
         self._publisher = Publisher(
             client,
             settings.pool,
-            lock=self._lock,
+            lock=FilePublisherLock(settings.plugin_dir / "publish.lock"),
             reports=PublisherReports(say=self._reports.warn, refuse=self._refuse),
         )
         health = HealthBoard()
@@ -86,7 +85,6 @@ class NodePlugin:
         self._make_plugin_dir()
         self._refuse_beside_nvidia()
         self._preparer.start()
-        self._lock.acquire()
         self._publisher.start()
         self._upkeep.start()
         self._upkeep.repair_soon()
