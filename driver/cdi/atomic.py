@@ -15,11 +15,11 @@ _LEFTOVER_AGE_S = 60.0
 """Older temporary files belong to a process that died between two system calls; both take milliseconds."""
 
 
-def write_atomically(path: Path, data: bytes, *, mode: int, sync_folder: bool) -> None:
+def write_atomically(path: Path, data: bytes, *, mode: int, sync_file: bool = True, sync_folder: bool) -> None:
     """Put ``data`` at ``path``: a reader sees the old file or the new one, never a part (B51).
 
-    The temporary file is hidden and ends in ``.tmp``, which readers of CDI folders pass over. ``sync_folder`` also makes the
-    name itself survive a loss of power.
+    The temporary file is hidden and ends in ``.tmp``, which readers of CDI folders pass over. ``sync_file`` makes the
+    content survive a loss of power, ``sync_folder`` the name.
 
     Raises:
         OSError
@@ -30,7 +30,8 @@ def write_atomically(path: Path, data: bytes, *, mode: int, sync_folder: bool) -
         try:
             os.fchmod(descriptor, mode)
             _write_all(descriptor, data)
-            os.fsync(descriptor)
+            if sync_file:
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
         temporary.replace(path)

@@ -58,6 +58,8 @@ class CdiStore:
     def write(self, uid: ClaimUID, spec: CdiSpec) -> None:
         """Put the claim's file there, whole. A folder that is gone is made again (B13).
 
+        It need not last through a loss of power: the boot id is another one then, and every file is written afresh (R24).
+
         Raises:
             StateUnwritable
         """
@@ -71,10 +73,10 @@ class CdiStore:
         try:
             data = cdi_spec.encode_spec(owned)
             try:
-                atomic.write_atomically(path, data, mode=_MODE, sync_folder=False)
+                atomic.write_atomically(path, data, mode=_MODE, sync_file=False, sync_folder=False)
             except FileNotFoundError:
                 self._make_folder()
-                atomic.write_atomically(path, data, mode=_MODE, sync_folder=False)
+                atomic.write_atomically(path, data, mode=_MODE, sync_file=False, sync_folder=False)
         except SpecInvalid as err:
             raise StateUnwritable(f"CDI file {path}: {err}") from err
         except OSError as err:

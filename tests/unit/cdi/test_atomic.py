@@ -104,4 +104,5 @@ def test_content_is_synced_before_the_name_and_the_name_where_it_must_last(
     monkeypatch.setattr(Path, "replace", say_replace)
     write_atomically(tmp_path / "a", b"x", mode=0o600, sync_folder=True)
     write_atomically(tmp_path / "b", b"x", mode=0o600, sync_folder=False)
-    assert done == ["sync file", "rename", "sync folder", "sync file", "rename"]
+    write_atomically(tmp_path / "c", b"x", mode=0o600, sync_file=False, sync_folder=False)
+    assert done == ["sync file", "rename", "sync folder", "sync file", "rename", "rename"]
