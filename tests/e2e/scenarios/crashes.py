@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from driver.pb.dra.v1 import api_pb2
 from tests.e2e import calls, objects
@@ -16,6 +17,7 @@ from tests.e2e.runner import Suite
 from tests.e2e.stage import Stage, expect
 
 SUITE = Suite()
+T = TypeVar("T")
 _MACHINE = "dgx-h100"
 _LAUNCHER = ("-m", "tests.e2e.crash_launcher")
 _STEPS_MAX = 60
@@ -125,34 +127,44 @@ def crash_under_kubelet(stage: Stage) -> str:
 
 @SUITE.add("two instances at once, one of them dies in each write")
 def crash_beside_another(stage: Stage) -> str:
-    """Both are asked for the same claim at the same time; the survivor's answer is that of the one that died and came back."""
+    """Both are asked for one claim at the same time; the survivor does the work, and the other one comes back to the same."""
     plugin, point = _start_fragile(stage)
     other = stage.start_plugin(_MACHINE)
     devices = _pool_devices(stage)
     deaths = 0
     for step in range(1, 9):
         message = _create_claim(stage, f"claim-{step}", devices[:2])
-        point.arm(step)
-        answers: list[api_pb2.NodePrepareResourceResponse] = []
-
-        def ask_other(message: api_pb2.Claim = message, answers: list[api_pb2.NodePrepareResourceResponse] = answers) -> None:
-            answers.append(calls.call_prepare(other.service_socket, [message])[message.uid])
-
-        asking = threading.Thread(target=ask_other)
-        asking.start()
-        died = _call_and_see(partial(calls.call_prepare, plugin.service_socket, [message]), plugin)
-        asking.join()
-        point.disarm()
-        if died:
-            deaths += 1
-            plugin.start()
-            plugin.wait_serving()
-        expect(bool(answers) and not answers[0].error, f"the other instance failed: {answers}")
+        prepared, died = _call_both(plugin, point, step, partial(calls.call_prepare, claims=[message]), other)
+        deaths += died
+        expect(not prepared[message.uid].error, f"the other instance failed: {prepared[message.uid].error}")
         again = calls.prepare_until_done(plugin.service_socket, message)
-        expect(calls.cdi_ids(again) == calls.cdi_ids(answers[0]), "the two instances gave different ids")
+        expect(calls.cdi_ids(again) == calls.cdi_ids(prepared[message.uid]), "the two instances gave different ids")
+        released, died = _call_both(plugin, point, step, partial(calls.call_unprepare, claims=[message]), other)
+        deaths += died
+        expect(not released[message.uid], f"the other instance failed: {released[message.uid]}")
+        _expect_nothing_left(stage, f"after both had unprepared {message.name}")
         _expect_prepared_once(stage, other, message, devices[:2])
     expect(deaths > 0, "no instance died: the other one did all the work")
-    return f"8 claims, {deaths} deaths, the same ids from both each time, nothing left"
+    return f"8 claims prepared and unprepared by both, {deaths} deaths, the same ids each time, nothing left"
+
+
+def _call_both(
+    fragile: Plugin, point: CrashPoint, step: int, call: Callable[..., Mapping[str, T]], other: Plugin
+) -> tuple[Mapping[str, T], bool]:
+    """Make a call to the one that may die and, at the same time, to the other; the other's answer, and whether the first died.
+
+    Afterwards both run.
+    """
+    point.arm(step)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        dying = pool.submit(_call_and_see, partial(call, fragile.service_socket), fragile)
+        answer = call(other.service_socket)
+        has_died = dying.result()
+    point.disarm()
+    if has_died:
+        fragile.start()
+        fragile.wait_serving()
+    return answer, has_died
 
 
 def _start_fragile(stage: Stage) -> tuple[Plugin, CrashPoint]:
