@@ -128,7 +128,7 @@ def run_upgrade_of_driver(stage: Stage) -> str:
     answer = calls.prepare_until_done(swapped.service_socket, fresh)
     expect(not answer.error, f"a new claim on the new cards: {answer.error}")
     expect(not calls.call_unprepare(swapped.service_socket, [fresh])[fresh.uid], "unprepare failed")
-    return f"{old_version} to {_NEW_VERSION}: the file follows, the {len(first)} ids stay; other UUIDs: refused, released, given anew"
+    return f"{old_version} to {_NEW_VERSION}: the file follows, {len(first)} ids stay; other UUIDs: refused, then given anew"
 
 
 def _devices(stage: Stage) -> Mapping[str, Json]:
