@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from driver.cdi.store import CdiStore
-from driver.claims import repair
 from driver.claims.carry import Carrier
 from driver.claims.effects import ClaimReader, DeviceCatalog, HostFacts, OnStep, Report
 from driver.claims.ended import EndedCounts
@@ -17,6 +16,7 @@ from driver.claims.index import ClaimIndex
 from driver.claims.locks import LockTable
 from driver.claims.metadata import MetadataFolder
 from driver.claims.model import CallContext, ClaimRef, PrepareAnswers, UnprepareAnswers
+from driver.claims.repair import Repaired, repair_claims
 from driver.claims.store import RecordFolder
 from driver.claims.work import ClaimWork, Identity
 from driver.claims.workers import Workers
@@ -76,13 +76,13 @@ class ClaimPreparer:
         self.work.ended.start()
         self._around.cdi.start()
 
-    def repair_at_start(self) -> repair.Repaired:
-        """Bring CDI files and records into step; again whenever NVML comes, or the driver's epoch changes.
+    def repair(self) -> Repaired:
+        """Bring CDI files and records into step: at the start, and whenever NVML has come or the driver's epoch may be another.
 
         Raises:
             DeviceNotReady, StateUnwritable: the node cannot be looked at; nothing was changed.
         """
-        return repair.repair_claims(self.work)
+        return repair_claims(self.work)
 
     def note_registered(self) -> None:
         """The kubelet has registered this plugin (again): each record is compared with the API server once more (R9)."""

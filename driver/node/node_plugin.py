@@ -56,7 +56,7 @@ class NodePlugin:
         )
         health = HealthBoard()
         self._server = PluginServer(self._build_plugin_settings(), self._preparer, health, self._build_callbacks())
-        self._upkeep = Upkeep(self._preparer, self._build_cleanup(client))
+        self._upkeep = Upkeep(self._preparer.repair, self._build_cleanup(client).run_pass)
         self._publication = Publication(
             Inputs(
                 pool=settings.pool.pool,
@@ -76,7 +76,7 @@ class NodePlugin:
         self._machine = MachineWatch(machine, self._publication.note_pass)
 
     def start(self) -> None:
-        """Serve the kubelet, then look at the machine: unprepare works without NVML and without the API server.
+        """Serve the kubelet; the machine and the API server are looked at in the background, since unprepare needs neither.
 
         Raises:
             AnotherPublisher: NVIDIA's own driver serves this node.

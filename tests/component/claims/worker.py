@@ -50,7 +50,7 @@ def main() -> None:
     node = _Instance(Path(sys.argv[1]))
     node.api.put(*(claim(ref(n), [result(n % 8)]) for n in range(64)))
     preparer = node.start()
-    preparer.repair_at_start()
+    preparer.repair()
     say({"ready": True})
     for line in sys.stdin:
         threading.Thread(target=work, args=(preparer, json.loads(line)), daemon=True).start()

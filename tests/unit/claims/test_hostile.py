@@ -75,7 +75,7 @@ class HostileNode(RuleBasedStateMachine):
     def restart(self, repairs: bool) -> None:
         self.instances[1] = self.node.start()
         if repairs:
-            self.instances[1].repair_at_start()
+            self.instances[1].repair()
 
     @rule()
     def reboot(self) -> None:

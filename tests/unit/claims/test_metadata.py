@@ -106,7 +106,7 @@ def test_a_lost_file_is_written_again_at_a_repeat_and_at_start(node: Node) -> No
     preparer = node.start()
     first = prepare_one(preparer, 1)
     before = node.cdi_files()
-    for lose in (lambda: prepare_one(preparer, 1), node.start().repair_at_start):
+    for lose in (lambda: prepare_one(preparer, 1), node.start().repair):
         for path in [*node.cdi.iterdir(), *node.plugin.glob("dra-device-metadata/*/*/metadata.json")]:
             path.unlink()
         lose()

@@ -27,7 +27,7 @@ def node(tmp_path: Path) -> Node:
 
 def test_a_node_in_step_is_left_as_it_is(node: Node) -> None:
     before = node.cdi_files()
-    repaired = node.start().repair_at_start()
+    repaired = node.start().repair()
     assert (repaired.restored, repaired.recorded, repaired.corrupt, repaired.failed) == ([], [], [], {})
     assert node.cdi_files() == before
 
@@ -35,7 +35,7 @@ def test_a_node_in_step_is_left_as_it_is(node: Node) -> None:
 def test_b13_cdi_files_come_back_equal_to_the_first_without_a_call(node: Node) -> None:
     before = wipe(node)
     node.api.is_down = True
-    assert node.start().repair_at_start().restored == [uid(1), uid(2)]
+    assert node.start().repair().restored == [uid(1), uid(2)]
     assert node.cdi_files() == before
 
 
@@ -43,7 +43,7 @@ def test_b13_cdi_files_come_back_equal_to_the_first_without_a_call(node: Node) -
 def test_r11_what_is_half_done_is_not_granted(node: Node, state: str) -> None:
     set_state(node, 1, state)
     wipe(node)
-    assert node.start().repair_at_start().restored == [uid(2)]
+    assert node.start().repair().restored == [uid(2)]
     assert not node.cdi_path(1).exists()
 
 
@@ -51,7 +51,7 @@ def test_r24_a_new_epoch_rewrites_cdi_files_under_the_same_ids(node: Node) -> No
     """After a driver reload the kubelet does not call again, and a container that restarts must find the new paths."""
     before, granted = node.cdi_files(), node.granted()
     node.epoch = replace(node.epoch, driver_version="590.10", load_marker="inode-2")
-    repaired = node.start().repair_at_start()
+    repaired = node.start().repair()
     assert repaired.restored == [uid(1), uid(2)]
     assert node.granted() == granted
     assert all(b"libcuda.so.590.10" in data for data in node.cdi_files().values())
@@ -62,24 +62,24 @@ def test_r24_a_new_epoch_rewrites_cdi_files_under_the_same_ids(node: Node) -> No
 def test_a_swapped_card_is_not_granted_by_a_repair(node: Node) -> None:
     wipe(node)
     node.gpus[device(1)] = gpu(1, uuid="GPU-new")
-    assert node.start().repair_at_start().restored == [uid(2)]
+    assert node.start().repair().restored == [uid(2)]
 
 
 def test_without_nvml_nothing_is_rewritten_and_nothing_lost_and_later_it_is(node: Node) -> None:
     before, gpus, epoch = wipe(node), dict(node.gpus), node.epoch
     node.lose_nvml()
     preparer = node.start()
-    assert preparer.repair_at_start().restored == []
+    assert preparer.repair().restored == []
     assert set(node.states().values()) == {"PrepareCompleted"}
     node.gpus, node.epoch = gpus, epoch
-    assert preparer.repair_at_start().restored == [uid(1), uid(2)]
+    assert preparer.repair().restored == [uid(1), uid(2)]
     assert node.cdi_files() == before
 
 
 def test_a_missing_node_fails_its_own_claim_alone(node: Node) -> None:
     wipe(node)
     node.host.missing.add("nvidia1")
-    repaired = node.start().repair_at_start()
+    repaired = node.start().repair()
     assert repaired.restored == [uid(2)]
     assert isinstance(repaired.failed[uid(1)], DeviceNotReady)
 
@@ -87,7 +87,7 @@ def test_a_missing_node_fails_its_own_claim_alone(node: Node) -> None:
 def test_a_gpu_that_fell_off_the_bus_fails_its_own_claim_alone(node: Node) -> None:
     wipe(node)
     del node.gpus[device(1)]
-    repaired = node.start().repair_at_start()
+    repaired = node.start().repair()
     assert repaired.restored == [uid(2)]
     assert "is not on this node now" in str(repaired.failed[uid(1)])
 
@@ -95,8 +95,8 @@ def test_a_gpu_that_fell_off_the_bus_fails_its_own_claim_alone(node: Node) -> No
 def test_b10_a_corrupt_record_is_set_aside_at_start_and_told_once(node: Node) -> None:
     node.record_path(1).write_bytes(b"{")
     preparer = node.start()
-    assert preparer.repair_at_start().corrupt == [uid(1)]
-    assert preparer.repair_at_start().corrupt == [uid(1)]
+    assert preparer.repair().corrupt == [uid(1)]
+    assert preparer.repair().corrupt == [uid(1)]
     assert [incident.reason for incident in node.incidents] == ["ClaimRecordCorrupt"]
     assert node.record_path(1).with_suffix(".corrupt").read_bytes() == b"{"
     assert node.cdi_path(1).exists()
@@ -107,7 +107,7 @@ def test_a_grant_without_a_record_is_recorded_again_never_given_away(node: Node)
     """B07: its container may be running; deleting the file would free the device under it."""
     node.record_path(1).unlink()
     preparer = node.start()
-    assert preparer.repair_at_start().recorded == [uid(1)]
+    assert preparer.repair().recorded == [uid(1)]
     assert [incident.reason for incident in node.incidents] == ["ClaimRecordRebuilt"]
     node.api.put(claim(ref(5), [result(1)]))
     assert isinstance(prepare_one(preparer, 5), DeviceInUse)
@@ -119,7 +119,7 @@ def test_a_grant_without_a_record_is_recorded_again_never_given_away(node: Node)
 def test_a_file_of_ours_that_says_nothing_is_left_alone(node: Node) -> None:
     node.record_path(1).unlink()
     node.cdi_path(1).write_bytes(b'{"annotations": {"gpu-dra.io/owner": "gpu.nvidia.com/node-a"}}')
-    assert node.start().repair_at_start().recorded == []
+    assert node.start().repair().recorded == []
     assert node.cdi_path(1).exists()
 
 
@@ -128,7 +128,7 @@ def test_a_claim_that_another_instance_is_at_work_on_is_passed_over(node: Node, 
     wipe(node)
     other = node.start()
     with other.work.locks.hold_claim(ref(1), Deadline(5), "prepare:begin"):
-        repaired = node.start().repair_at_start()
+        repaired = node.start().repair()
     assert repaired.restored == [uid(2)]
     assert "is still held by" in str(repaired.failed[uid(1)])
 
@@ -136,7 +136,7 @@ def test_a_claim_that_another_instance_is_at_work_on_is_passed_over(node: Node, 
 def test_a_prepare_after_a_repair_in_a_new_epoch_still_asks_the_api_server(node: Node) -> None:
     node.reboot()
     preparer = node.start()
-    preparer.repair_at_start()
+    preparer.repair()
     node.api.put(claim(ref(1), [result(6)]))
     assert prepare_one(preparer, 1, Call()) == answer(1, 6)
 
@@ -144,15 +144,15 @@ def test_a_prepare_after_a_repair_in_a_new_epoch_still_asks_the_api_server(node:
 def test_b12_a_record_without_an_epoch_is_stamped_so_that_the_next_reboot_is_noticed(node: Node) -> None:
     rewrite(node, 1, epoch={})
     preparer = node.start()
-    assert preparer.repair_at_start().stamped == [uid(1)]
+    assert preparer.repair().stamped == [uid(1)]
     assert node.records()[uid(1)]["epoch"] == node.records()[uid(2)]["epoch"]
-    assert preparer.repair_at_start().stamped == []
+    assert preparer.repair().stamped == []
     node.reboot()
-    assert preparer.repair_at_start().restored == [uid(1), uid(2)]
+    assert preparer.repair().restored == [uid(1), uid(2)]
 
 
 def test_an_epoch_that_is_not_known_stamps_nothing(node: Node) -> None:
     before = node.records()
     node.epoch = replace(node.epoch, driver_version="", load_marker="")
-    assert node.start().repair_at_start().stamped == []
+    assert node.start().repair().stamped == []
     assert node.records() == before

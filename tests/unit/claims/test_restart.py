@@ -104,14 +104,14 @@ class TestKilledInPrepare:
 
     def test_a_restart_alone_completes_what_was_recorded(self, node: Node, step: str) -> None:
         die_preparing(node, step)
-        node.start().repair_at_start()
+        node.start().repair()
         assert node.states() == state_after_prepare_died(step)
         assert node.cdi_path(1).exists() == bool(node.states())
 
     def test_an_unprepare_after_restart_and_repair_leaves_nothing(self, node: Node, step: str) -> None:
         die_preparing(node, step)
         preparer = node.start()
-        preparer.repair_at_start()
+        preparer.repair()
         assert unprepare_one(preparer, 1) is None
         assert released(node, preparer)
 
@@ -141,14 +141,14 @@ class TestKilledInUnprepare:
     def test_a_restart_never_grants_again_what_is_being_released(self, node: Node, step: str) -> None:
         die_unpreparing(node, step)
         had_grant = node.cdi_path(1).exists()
-        node.start().repair_at_start()
+        node.start().repair()
         assert node.states() == state_after_unprepare_died(step)
         assert node.cdi_path(1).exists() == had_grant
 
     def test_a_prepare_finishes_the_unprepare_first(self, node: Node, step: str) -> None:
         die_unpreparing(node, step)
         preparer = node.start()
-        preparer.repair_at_start()
+        preparer.repair()
         given = prepare_one(preparer, 1)
         assert given == expected(node)
         assert all_granted(node, given)
@@ -159,7 +159,7 @@ class TestKilledInUnprepare:
         prepare_one(node.start(), 3)
         before = node.cdi_path(3).read_bytes()
         die_unpreparing(node, step)
-        node.start().repair_at_start()
+        node.start().repair()
         assert node.cdi_path(3).read_bytes() == before
         assert node.records()[uid(3)]["devices"][0]["device"] == device(3)
 
@@ -179,6 +179,6 @@ def test_two_kills_in_a_row_end_as_none(tmp_path: Path, first: str, second: str)
         pass
     node.kill_at = None
     preparer = node.start()
-    preparer.repair_at_start()
+    preparer.repair()
     assert unprepare_one(preparer, 1) is None
     assert released(node, preparer)
