@@ -7,6 +7,7 @@ call costs news, never a claim.
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Protocol
 
 from driver import log
 from driver.errors import NvmlError
+from driver.kube.backoff import Backoff
 from driver.nvml.readings import MachineReading
 
 _LOG = log.logger(__name__)
@@ -40,27 +42,22 @@ class Pass:
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is nothing to wait for: NVML answered, and every GPU did."""
+        """Whether there is nothing to wait for: NVML answered, and every GPU did.
+
+        A machine without any GPU is no failure, but may be one whose driver is still being installed (B31).
+        """
         return self.reading is not None and bool(self.reading.gpus) and not self.reading.failures
 
 
-def choose_wait_s(seen: Pass, passes_that_failed: int) -> float:
-    """How long to the next pass: soon after a failure, then less often; rarely when all is well.
-
-    A machine without any GPU is no failure, but may be one whose driver is still being installed (B31).
-    """
-    if seen.is_whole:
-        return RESCAN_S
-    return float(min(MAX_RETRY_S, FIRST_RETRY_S * 2.0 ** min(passes_that_failed, 10)))
-
-
 class MachineWatch:
-    """A thread that makes passes and tells ``on_pass`` of each."""
+    """A thread that makes passes, and tells ``on_pass`` of each: soon after trouble, then less and less, else rarely."""
 
     def __init__(self, reader: MachineReader, on_pass: Callable[[Pass], bool]) -> None:
         """``on_pass`` answers whether what it had to do is done; False asks for another pass soon."""
         self._reader = reader
         self._on_pass = on_pass
+        spread = random.Random()  # noqa: S311  what failed may be the API server, which many nodes wait for
+        self._backoff = Backoff(base_s=FIRST_RETRY_S, cap_s=MAX_RETRY_S, random=spread)
         self._wake = threading.Event()
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="machine-watch", daemon=True)
@@ -79,18 +76,24 @@ class MachineWatch:
         self._wake.set()
 
     def _run(self) -> None:
-        failures = 0
         while not self._is_stopping:
             self._wake.clear()
-            seen = self._make_pass()
-            is_done = self._on_pass(seen)
-            failures = 0 if seen.is_whole and is_done else failures + 1
-            wait_s = (
-                choose_wait_s(seen, failures - 1) if is_done else min(MAX_RETRY_S, FIRST_RETRY_S * 2.0 ** min(failures - 1, 10))
-            )
-            self._wake.wait(wait_s)
+            if self._make_pass():
+                self._backoff.reset()
+                self._wake.wait(RESCAN_S)
+            else:
+                self._wake.wait(self._backoff.next_wait_s())
 
-    def _make_pass(self) -> Pass:
+    def _make_pass(self) -> bool:
+        """True when there is nothing to wait for."""
+        try:
+            seen = self._read()
+            return self._on_pass(seen) and seen.is_whole
+        except Exception as err:  # noqa: BLE001  the outermost frame of this thread: without it no change is ever seen again
+            log.event(_LOG, log.ERROR, "a pass over the machine failed; trying again", error=err, exc=err)
+            return False
+
+    def _read(self) -> Pass:
         try:
             return Pass(reading=self._reader.read())
         except NvmlError as err:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -55,6 +56,7 @@ class Inputs:
     read_node_uid: Callable[[], str]
     """Raises ``ApiError``."""
     read_held: Callable[[], frozenset[DeviceName] | None]
+    now_s: Callable[[], float] = time.time
 
 
 class Publication:
@@ -98,7 +100,7 @@ class Publication:
         merged = self._merge(built.devices)
         self._outlets.inventory.write(merged.inventory)
         self._outlets.publisher.publish(build_slice_contents(merged.devices))
-        self._outlets.health.post(build_health(self._inputs.pool, merged, reading.failures))
+        self._outlets.health.post(build_health(self._inputs.pool, merged, reading.failures, now_s=int(self._inputs.now_s())))
         notes = tuple(Word(reason="DeviceLimited", message=note) for note in built.notes)
         self._say_new((*words_of_reading(reading, topology), *words_of_merge(merged), *notes))
 

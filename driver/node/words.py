@@ -72,9 +72,9 @@ def name_of_failure(failure: GpuFailure) -> str:
 
 
 def build_health(
-    pool: PoolName, merged: MergedDevices, failures: Sequence[GpuFailure], *, now_s: int = 0
+    pool: PoolName, merged: MergedDevices, failures: Sequence[GpuFailure], *, now_s: int
 ) -> tuple[DeviceHealth, ...]:
-    """The health of every published device: one that the node does not have now is unhealthy."""
+    """The health of every published device, looked at ``now_s``: one that the node does not have now is unhealthy."""
     reasons = {gpu_device_name(each.pci): each.reason for each in failures if each.pci is not None}
     lost = frozenset(merged.lost)
 

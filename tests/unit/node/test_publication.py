@@ -43,6 +43,7 @@ class Around:
             allocator=Allocator.SCHEDULER,
             read_node_uid=self._read_node_uid,
             read_held=lambda: self.held,
+            now_s=lambda: 1_700_000_000.9,
         )
         outlets = Outlets(
             state=self.state,
@@ -83,7 +84,9 @@ def test_a_pass_reaches_slices_prepares_health_and_the_inventory(around: Around)
     names = ["gpu-0000-01-00-0", "gpu-0000-02-00-0"]
     assert around.published() == names
     assert sorted(around.state.read().devices) == names
-    assert [each.device for each in around.health.snapshot()] == names
+    assert [(each.device, each.last_updated_s) for each in around.health.snapshot()] == [
+        (name, 1_700_000_000) for name in names
+    ]
     assert [device.name for device in around.inventory.read().devices] == names
     assert around.repairs == 1
     assert around.words == []

@@ -67,5 +67,5 @@ def test_a_published_device_that_the_node_does_not_have_is_unhealthy_with_the_re
 
 def test_a_device_that_nvml_does_not_list_at_all_is_unhealthy_too() -> None:
     """A GPU that fell off the bus has no failure of its own."""
-    (_, second) = build_health(POOL, merged(lost=(SECOND,)), ())
+    (_, second) = build_health(POOL, merged(lost=(SECOND,)), (), now_s=7)
     assert (second.health, second.message) == (Health.UNHEALTHY, "the GPU is not there any more")
