@@ -10,13 +10,14 @@ from driver.nvml.mock.machine import reboot
 from driver.pb.dra.v1 import api_pb2
 from tests.e2e import calls, objects
 from tests.e2e.kube import Json
+from tests.e2e.objects import NAMESPACE
 from tests.e2e.plugin import REPOSITORY
 from tests.e2e.runner import Suite
 from tests.e2e.stage import Stage, expect
 
 SUITE = Suite()
 _NEW_VERSION = "580.159.04"
-_MALFORMED = {
+_MALFORMED: Json = {
     "source": "FromClaim",
     "requests": [],
     "opaque": {
@@ -73,6 +74,24 @@ def _create_mixed_claims(stage: Stage, devices: list[str]) -> dict[str, api_pb2.
     messages = {name: calls.claim_message(body) for name, body in bodies.items()}
     messages["other-uid"] = calls.claim_message(bodies["other-uid"], uid="11111111-2222-3333-4444-555555555555")
     return messages
+
+
+@SUITE.add("a pod with a malformed config waits with a clear event, and ends; its neighbour runs")
+def run_malformed_pod(stage: Stage) -> str:
+    """The kubelet's event on the pod names the field that is wrong; nothing of the claim stays."""
+    stage.start_plugin("dgx-h100")
+    config = {"requests": ["gpus"], "opaque": _MALFORMED["opaque"]}
+    stage.create_pod("bad", objects.claim_spec([objects.exactly()], config=[config]))
+    stage.expect_own_devices("good", stage.run_pod("good", objects.claim_spec([objects.exactly()])))
+
+    def is_said(events: list[Json]) -> bool:
+        return any("sharring" in event.get("message", "") for event in events)
+
+    query = "fieldSelector=involvedObject.name%3Dbad,reason%3DFailedPrepareDynamicResources"
+    events = stage.api.wait("Event", NAMESPACE, is_said, what="an event that names the field", query=query, timeout_s=60.0)
+    stage.delete_pods("bad")
+    message = next(str(event["message"]) for event in events if is_said([event]))
+    return message[message.find("config") :][:160]
 
 
 @SUITE.add("the node reboots: claims are prepared afresh under the same CDI ids")
