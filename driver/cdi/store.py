@@ -51,10 +51,6 @@ class CdiStore:
         """Where the claim's file is."""
         return self._folder / f"{_PREFIX}{names.validate_uid(uid)}{_SUFFIX}"
 
-    def exists(self, uid: ClaimUID) -> bool:
-        """True when the claim's file is there."""
-        return self.path(uid).exists()
-
     def write(self, uid: ClaimUID, spec: CdiSpec) -> None:
         """Put the claim's file there, whole. A folder that is gone is made again (B13).
 

@@ -112,7 +112,9 @@ class Carrier:
         self._delete_metadata(ref)
 
     def restore(self, stored: Stored, catalog: Catalog) -> bool:
-        """Write again what is missing of a prepared claim's files (B13); True when something was.
+        """Write again what is missing, or no longer ours, of a prepared claim's files (B13); True when something was.
+
+        A file counts once it was read: in its place there may be a folder, a link, or nothing but its name.
 
         Raises:
             DeviceNotReady, StateUnwritable: it cannot be written now.
@@ -120,7 +122,7 @@ class Carrier:
         record = stored.record
         ref = record.ref()
         has_metadata = self.metadata is None or self.metadata.exists(ref, _requests_with_metadata(record))
-        has_grant = self.cdi.exists(ref.uid)
+        has_grant = self.read_granted(ref.uid) is not None
         if not has_metadata and self.metadata is not None:
             self.metadata.write(_describe(record, catalog))
         if not has_grant:

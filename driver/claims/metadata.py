@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from driver.api.meta_v1 import ObjectMeta
 from driver.api.resource_v1 import Attribute
 from driver.cdi import atomic, names
 from driver.cdi import spec as cdi_spec
@@ -93,11 +94,12 @@ class MetadataFolder:
         return ids
 
     def exists(self, ref: ClaimRef, requests: Iterable[str]) -> bool:
-        """True when every file of these base requests is there."""
-        return all(
-            self._path(self._place.folder, ref, request).exists() and self._cdi_path(ref, request).exists()
-            for request in requests
-        )
+        """True when every file of these base requests is there, and is a file of ours."""
+        with _named_errors("reading the metadata of", ref):
+            return all(
+                self._path(self._place.folder, ref, request).is_file() and self._is_own(self._cdi_path(ref, request))
+                for request in requests
+            )
 
     def delete(self, ref: ClaimRef) -> None:
         """Take the claim's files away; that there are none is success.
@@ -110,10 +112,10 @@ class MetadataFolder:
                 path.unlink(missing_ok=True)
             claim = self._place.folder / _claim_folder(ref)
             for request in _list_folder(claim):
-                (claim / request / "metadata.json").unlink(missing_ok=True)
-                (claim / request).rmdir()
+                _delete_request(claim / request, ref)
             with contextlib.suppress(FileNotFoundError):
-                claim.rmdir()
+                if not _list_folder(claim):
+                    claim.rmdir()
 
     def _build_spec(self, description: Description, request: str) -> CdiSpec:
         mount = Mount(
@@ -128,8 +130,10 @@ class MetadataFolder:
 
     def _list_cdi_files(self, ref: ClaimRef) -> list[Path]:
         prefix = f"{self._place.driver}_metadata_{names.validate_uid(ref.uid)}_"
-        found = [self._place.cdi_folder / name for name in _list_folder(self._place.cdi_folder) if name.startswith(prefix)]
-        return [path for path in found if path.suffix == ".json" and self._is_own(path)]
+        everything = _list_folder(self._place.cdi_folder)
+        whole = [self._place.cdi_folder / name for name in everything if name.startswith(prefix) and name.endswith(".json")]
+        halves = [self._place.cdi_folder / name for name in everything if name.startswith(f".{prefix}") and _is_half(name)]
+        return [*(path for path in whole if self._is_own(path)), *halves]
 
     def _is_own(self, path: Path) -> bool:
         try:
@@ -165,6 +169,10 @@ def encode_metadata(description: Description, request: str, driver: str) -> byte
     return b"\n".join(msgspec.json.encode(each) for each in objects) + b"\n"
 
 
+class _Described(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+
+
 def build_container_path(description: Description, request: str, driver: str) -> str:
     """Where the container finds the file of one base request. Pure."""
     if description.pod_claim_name is not None:
@@ -190,6 +198,44 @@ def _replace(path: Path, data: bytes) -> None:
     temporary.write_bytes(data)
     temporary.chmod(_FILE_MODE)
     temporary.replace(path)
+
+
+def _is_half(name: str) -> bool:
+    """True for what ``_replace`` leaves when the process is killed in it."""
+    return name.startswith(".") and name.endswith(".tmp")
+
+
+def _delete_request(folder: Path, ref: ClaimRef) -> None:
+    """Delete a request's file, and what a killed process left half written of it.
+
+    The folder is named after the claim, not after its uid (KEP-5304): a claim that was made again under the same name may
+    have been prepared before this one is released, and then the file is its.
+    """
+    path = folder / "metadata.json"
+    if _read_uid(path) not in ("", ref.uid):
+        return
+    path.unlink(missing_ok=True)
+    for name in _list_folder(folder):
+        if _is_half(name):
+            (folder / name).unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        folder.rmdir()
+
+
+def _read_uid(path: Path) -> str:
+    """The uid of the claim that a metadata file is of; nothing where it does not say."""
+    try:
+        newest, _, _ = atomic.read_bounded(path, SPEC_MAX_BYTES).partition(b"\n")
+        return msgspec.json.decode(newest, type=_Described).metadata.uid
+    except (
+        FileNotFoundError,
+        NotADirectoryError,
+        atomic.NotPlainFile,
+        msgspec.MsgspecError,
+        UnicodeDecodeError,
+        RecursionError,
+    ):
+        return ""
 
 
 def _make_folders(base: Path, folder: Path) -> None:

@@ -93,7 +93,7 @@ def plan_claim(claim: resource_v1.ResourceClaim, ref: ClaimRef, node: PlanningNo
         ref=ref,
         allocation=hash_allocation(allocation, node.driver),
         devices=tuple(_plan_device(result, ref, node, configs) for result in own),
-        pod_claim_name=claim.metadata.annotations.get(POD_CLAIM_NAME_ANNOTATION),
+        pod_claim_name=_read_pod_claim_name(claim),
     )
 
 
@@ -125,6 +125,12 @@ def hash_allocation(allocation: resource_v1.DeviceAllocation, driver: str) -> st
         if config.opaque is not None and config.opaque.driver == driver
     ]
     return hashlib.sha256(msgspec.json.encode((results, configs), order="sorted")).hexdigest()
+
+
+def _read_pod_claim_name(claim: resource_v1.ResourceClaim) -> str | None:
+    """A user may write anything into the annotation of a claim of their own; only a name counts as one."""
+    name = claim.metadata.annotations.get(POD_CLAIM_NAME_ANNOTATION)
+    return name if name is not None and cdi_names.is_dns_label(name) else None
 
 
 def list_exclusive_gpus(plan: ClaimPlan) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ _Name = Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z
 _Device = Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", max_length=63)]
 _Uid = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
 _Text = Annotated[str, msgspec.Meta(max_length=253)]
-_CdiIds = Annotated[tuple[Annotated[str, msgspec.Meta(max_length=512)], ...], msgspec.Meta(max_length=8)]
+_CdiIds = Annotated[tuple[Annotated[str, msgspec.Meta(max_length=512)], ...], msgspec.Meta(min_length=1, max_length=8)]
 
 
 class State(enum.Enum):
@@ -64,7 +64,8 @@ class RecordedDevice(_Part, frozen=True, kw_only=True):
     uuid: _Text
     is_admin: bool = False
     share_id: _Uid | None = msgspec.field(name="shareID", default=None)
-    cdi_device_ids: _CdiIds = msgspec.field(name="cdiDeviceIDs", default=())
+    cdi_device_ids: _CdiIds = msgspec.field(name="cdiDeviceIDs")
+    """Never none: a container would start without its GPU."""
 
 
 class ClaimRecord(_Part, frozen=True, kw_only=True):
@@ -144,8 +145,13 @@ def find_swapped(record: ClaimRecord, devices: Mapping[DeviceName, Gpu]) -> tupl
 
 
 def encode_record(record: ClaimRecord, onto: Mapping[str, Any] | None = None) -> bytes:
-    """The file's bytes. Keys of ``onto`` (an earlier body) that this version does not know are kept."""
+    """The file's bytes. Keys of ``onto`` (an earlier body) that this version does not know are kept.
+
+    Raises:
+        RecordInvalid: nobody could read it again. A record that is unreadable blocks every device of the node, so none is made.
+    """
     body = encode_body(record, onto)
+    decode_body(body)
     return b'{"sha256":"%s","record":%s}\n' % (hashlib.sha256(body).hexdigest().encode(), body)
 
 

@@ -77,7 +77,10 @@ class RecordFolder:
             StateUnwritable
         """
         uid = ClaimUID(record.uid)
-        data = claim_record.encode_record(record, onto)
+        try:
+            data = claim_record.encode_record(record, onto)
+        except RecordInvalid as err:
+            raise StateUnwritable(f"{record.ref()}: this claim cannot be recorded, and so not be prepared: {err}") from err
         must_last = record.state is not State.UNPREPARE_STARTED
         with self._named_errors("writing", uid):
             atomic.write_atomically(self._path(uid, RECORD_SUFFIX), data, mode=_MODE, sync_folder=must_last)

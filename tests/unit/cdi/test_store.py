@@ -42,7 +42,7 @@ def test_a_claims_file_says_whose_it_is_and_what_was_planned(tmp_path: Path) -> 
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     assert cdi.read_record(uid(1)) == b'{"x":1}'
     assert cdi.list_own() == (uid(1),)
-    assert cdi.exists(uid(1))
+    assert cdi.path(uid(1)).exists()
 
 
 def test_deleting_is_success_when_there_is_no_file(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_deleting_is_success_when_there_is_no_file(tmp_path: Path) -> None:
     cdi.delete(uid(1))
     cdi.delete(uid(1))
     assert list((tmp_path / "cdi").iterdir()) == []
-    assert not cdi.exists(uid(1))
+    assert not cdi.path(uid(1)).exists()
 
 
 def test_r30_a_file_of_another_node_in_the_same_folder_is_left_alone(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_file_that_cannot_be_read_goes_with_the_claim_that_it_is_named_after(t
     cdi.path(uid(1)).write_bytes(b"{")
     assert cdi.list_own() == ()
     cdi.delete(uid(1))
-    assert not cdi.exists(uid(1))
+    assert not cdi.path(uid(1)).exists()
 
 
 def test_b13_a_folder_that_was_wiped_is_made_again(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_b13_a_folder_that_was_wiped_is_made_again(tmp_path: Path) -> None:
     (tmp_path / "cdi").rmdir()
     assert cdi.list_own() == ()
     cdi.write(uid(1), SPEC)
-    assert cdi.exists(uid(1))
+    assert cdi.path(uid(1)).exists()
 
 
 def test_a_folder_that_cannot_be_made_is_told_with_what_to_look_at(tmp_path: Path) -> None:
