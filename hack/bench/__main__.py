@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from driver.errors import DriverError
 from hack.bench.figure import Figure
 from hack.bench.measures.calls import measure_calls, measure_one_call_of_8
 from hack.bench.measures.growth import measure_callers, measure_held
+from hack.bench.measures.machine import describe_run
 from hack.bench.measures.process import measure_idle, measure_memory_after_load, measure_memory_at_start
 from hack.bench.measures.publishing import measure_slices, measure_starts
 from hack.bench.processes import BenchFailed
@@ -70,11 +73,13 @@ def measure_all(made: Stage, only: list[str] | None) -> Iterator[Figure]:
 def main(argv: list[str]) -> int:
     """Print figures as they come; 1 when something did not work."""
     arguments = parse_arguments(argv)
+    load_before = os.getloadavg()[0]
     try:
         with stage(QUICK if arguments.quick else Scale(), arguments.kubeconfig, arguments.clients) as made:
             for figure in measure_all(made, arguments.only):
                 print(figure.encode_line(), flush=True)
-    except BenchFailed as err:
+            print(describe_run(load_before).encode_line(), flush=True)
+    except (BenchFailed, DriverError) as err:
         print(f"bench: {err}", file=sys.stderr)
         return 1
     return 0

@@ -19,7 +19,6 @@ from hack.bench.calls import Claim
 from hack.bench.processes import Child, python
 
 DRIVER = "gpu.nvidia.com"
-NAMESPACE = "gpu-dra-bench"
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
@@ -43,6 +42,8 @@ class Cluster(Protocol):
     """What a run needs of an API server."""
 
     kubeconfig: Path
+    namespace: str
+    """Where claims are made; of this run alone on a real server, which takes a while to delete one."""
 
     def slices(self, node: str) -> list[Any]:
         """The node's slices, as JSON objects."""
@@ -65,6 +66,7 @@ class StandIn:
 
     def __init__(self, folder: Path) -> None:
         self.kubeconfig = folder / "kubeconfig"
+        self.namespace = "bench"
         self._child = Child(python("hack.bench.api_process", str(self.kubeconfig)), folder / "api.log")
         self._child.read_line()
 
@@ -96,11 +98,11 @@ class RealServer:
 
     def __init__(self, kubeconfig: Path) -> None:
         self.kubeconfig = kubeconfig
+        self.namespace = f"gpu-dra-bench-{uuid.uuid4().hex[:8]}"
         self._client = KubeClient(read_credentials(str(kubeconfig)))
         self._made_nodes: set[str] = set()
-        with contextlib.suppress(Conflict):
-            labels = {"resource.kubernetes.io/admin-access": "true"}
-            self._client.create(_NAMESPACES, _Namespace(metadata=ObjectMeta(name=NAMESPACE, labels=labels)))
+        labels = {"resource.kubernetes.io/admin-access": "true"}
+        self._client.create(_NAMESPACES, _Namespace(metadata=ObjectMeta(name=self.namespace, labels=labels)))
 
     def slices(self, node: str) -> list[Any]:
         """As ``Cluster`` says."""
@@ -129,7 +131,7 @@ class RealServer:
             with contextlib.suppress(NotFound):
                 self._client.delete(NODES, ObjectMeta(name=node))
         with contextlib.suppress(NotFound):
-            self._client.delete(_NAMESPACES, ObjectMeta(name=NAMESPACE))
+            self._client.delete(_NAMESPACES, ObjectMeta(name=self.namespace))
         self._client.close()
 
 
@@ -138,6 +140,7 @@ class Author:
 
     def __init__(self, cluster: Cluster) -> None:
         self._client = KubeClient(read_credentials(str(cluster.kubeconfig)))
+        self._namespace = cluster.namespace
 
     def make_node(self, name: str) -> None:
         """A Node; slices are owned by it."""
@@ -150,14 +153,14 @@ class Author:
         admin = {"adminAccess": True} if is_admin else {}
         request = {"name": "gpus", "exactly": {"deviceClassName": DRIVER, "count": len(devices), **admin}}
         claim = BenchClaim(
-            metadata=ObjectMeta(name=name, namespace=NAMESPACE),
+            metadata=ObjectMeta(name=name, namespace=self._namespace),
             spec={"devices": {"requests": [request]}},
         )
-        made = self._client.create(CLAIMS, claim, namespace=NAMESPACE)
+        made = self._client.create(CLAIMS, claim, namespace=self._namespace)
         results = [{"request": "gpus", "driver": DRIVER, "pool": node, "device": each, **admin} for each in devices]
         status = {"status": {"allocation": {"devices": {"results": results}}}}
         self._client.patch(CLAIMS, made.metadata, status, subresource="status")
-        return NAMESPACE, name, made.metadata.uid
+        return self._namespace, name, made.metadata.uid
 
     def delete_claims(self, claims: Iterable[Claim]) -> None:
         """They are used up."""

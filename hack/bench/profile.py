@@ -25,13 +25,12 @@ from driver.claims.metadata import MetadataFolder, MetadataPlace
 from driver.claims.model import ClaimRef, Deadline
 from driver.claims.prepare import ClaimPreparer, Surroundings
 from driver.claims.work import Identity
-from driver.cli.backend import Backend, OpenedForEachPass
+from driver.cli.backend import OpenedForEachPass, open_mock_backend
 from driver.kube.client import KubeClient
 from driver.kube.credentials import read_credentials
 from driver.names import ClaimUID, DeviceName, PoolName
 from driver.node.claim_reader import ApiClaimReader
 from driver.node.state import NodeState
-from driver.nvml.mock.machine import open_mock
 from driver.resourceslice.attributes import Allocator
 from driver.resourceslice.build import build_devices
 from driver.topology.build import build_topology
@@ -75,9 +74,9 @@ class Steps:
 
 def build_preparer(folder: Path, kubeconfig: Path, on_step: OnStep) -> tuple[ClaimPreparer, list[DeviceName]]:
     """The node half's way to prepare claims, as the plugin puts it together, and the devices of a DGX H100."""
-    mock = open_mock("dgx-h100", folder / "mock")
-    state = NodeState(mock.roots)
-    topology = build_topology(OpenedForEachPass(Backend(library=mock.library, roots=mock.roots)).read())
+    backend = open_mock_backend("dgx-h100", folder / "mock")
+    state = NodeState(backend.roots)
+    topology = build_topology(OpenedForEachPass(backend).read())
     devices = build_devices(topology, node_uid="bench", allocator=Allocator.SCHEDULER).devices
     state.note(topology, devices)
     owner = f"{DRIVER}/{NODE}"
@@ -91,7 +90,7 @@ def build_preparer(folder: Path, kubeconfig: Path, on_step: OnStep) -> tuple[Cla
             reader=ApiClaimReader(KubeClient(read_credentials(str(kubeconfig)))),
             catalog=state,
             cdi=CdiStore(folder / "cdi", owner),
-            host=HostFacts(mock.roots),
+            host=HostFacts(backend.roots),
             report=lambda _: None,
             on_step=on_step,
             metadata=MetadataFolder(place),
