@@ -1,0 +1,200 @@
+"""All nodes and what is taken of them, kept in buckets of nodes that are alike, so that a decision looks at buckets, not nodes.
+
+A *view* is the fleet as one problem sees it. It is made when the problem is first met and then follows the changes: a node that
+changed moves to another bucket, which costs the same with ten nodes as with ten thousand.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from driver.allocator.device_node import DeviceId, DeviceNode, SelectorEngine, Shape, Taken
+from driver.allocator.pools import Pool
+from driver.allocator.problem import Problem
+from driver.allocator.search import Found, NodeSearch, NotFound
+from driver.allocator.statics import Statics, build_statics
+from driver.allocator.taints import Fence
+
+_MOST_VIEWS = 24
+_MOST_CHANGES = 50_000
+"""Changes that are remembered for views; one that is further behind is made anew."""
+
+BucketKey = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """A device in a claim's allocation. ``consumed`` is of shared devices; admin access holds nothing and is not listed."""
+
+    device: DeviceId
+    share_id: str | None = None
+    consumed: tuple[tuple[str, Fraction], ...] = ()
+
+
+class Fleet:
+    """Nodes by name with what is taken of them. Not thread-safe: one owner."""
+
+    def __init__(self, engine: SelectorEngine, fence: Fence | None = None) -> None:
+        self._engine = engine
+        self._fence = fence
+        self.nodes: dict[str, DeviceNode] = {}
+        self._taken: dict[str, Taken] = {}
+        self._holdings: Counter[Holding] = Counter()
+        self._of_pool: dict[tuple[str, str], set[Holding]] = {}
+        self._node_of_pool: dict[tuple[str, str], str] = {}
+        self._shapes: dict[Shape, int] = {}
+        self._changes: list[str] = []
+        self._forgotten = 0
+        self._views: OrderedDict[Problem, View] = OrderedDict()
+
+    def set_node(self, name: str, pools: Sequence[Pool]) -> None:
+        """The pools of a node are now these; none at all takes the node out. What is held of them stays held."""
+        old = self.nodes.pop(name, None)
+        for id_ in old.ids if old is not None else ():
+            self._node_of_pool.pop((id_.driver, id_.pool), None)
+        if pools:
+            self.nodes[name] = DeviceNode(name, pools, self._engine, self._fence)
+            self._node_of_pool.update({(pool.driver, pool.name): name for pool in pools})
+        self._refresh(name)
+
+    def hold(self, holdings: Iterable[Holding]) -> None:
+        """A claim has these devices. Devices that no pool has are remembered for when one does."""
+        for holding in holdings:
+            self._holdings[holding] += 1
+            self._of_pool.setdefault(holding.device[:2], set()).add(holding)
+            self._touch(holding)
+
+    def release(self, holdings: Iterable[Holding]) -> None:
+        """A claim has these devices no longer."""
+        for holding in holdings:
+            self._holdings[holding] -= 1
+            if self._holdings[holding] <= 0:
+                del self._holdings[holding]
+                self._of_pool.get(holding.device[:2], set()).discard(holding)
+            self._touch(holding)
+
+    def taken(self, name: str) -> Taken:
+        """What is taken of a node."""
+        return self._taken[name]
+
+    def shape_id(self, shape: Shape) -> int:
+        """A number for a shape, the same for equal ones."""
+        return self._shapes.setdefault(shape, len(self._shapes))
+
+    def view(self, problem: Problem) -> View:
+        """The fleet as this problem sees it, up to date."""
+        view = self._views.get(problem)
+        if view is None:
+            view = self._views[problem] = View(self, problem)
+            if len(self._views) > _MOST_VIEWS:
+                self._views.popitem(last=False)
+        self._views.move_to_end(problem)
+        view.follow(self._changes_since(view.seen))
+        view.seen = self._forgotten + len(self._changes)
+        return view
+
+    def _changes_since(self, seen: int) -> Iterable[str]:
+        if seen < self._forgotten:
+            return list(self.nodes)
+        return dict.fromkeys(self._changes[seen - self._forgotten :])
+
+    def _touch(self, holding: Holding) -> None:
+        name = self._node_of_pool.get(holding.device[:2])
+        if name is not None:
+            self._refresh(name)
+
+    def _refresh(self, name: str) -> None:
+        node = self.nodes.get(name)
+        if node is None:
+            self._taken.pop(name, None)
+        else:
+            self._taken[name] = self._count_taken(node)
+        self._changes.append(name)
+        if len(self._changes) > _MOST_CHANGES:
+            half = len(self._changes) // 2
+            del self._changes[:half]
+            self._forgotten += half
+
+    def _count_taken(self, node: DeviceNode) -> Taken:
+        taken = Taken()
+        for pool in {id_[:2] for id_ in node.ids}:
+            for holding in self._of_pool.get(pool, ()):
+                at = node.positions.get(holding.device)
+                if at is None:
+                    continue
+                if holding.share_id is None:
+                    taken.mask |= 1 << at
+                else:
+                    drawn = taken.shares.setdefault(at, {})
+                    for name, amount in holding.consumed:
+                        drawn[name] = drawn.get(name, Fraction(0)) + amount * self._holdings[holding]
+        return taken
+
+
+class View:
+    """The nodes in buckets, as one problem sees them. In a bucket every node has the same answer."""
+
+    def __init__(self, fleet: Fleet, problem: Problem) -> None:
+        self._fleet = fleet
+        self.problem = problem
+        self.seen = -1
+        self._statics: dict[str, tuple[DeviceNode, int]] = {}
+        self._numbers: dict[Statics, int] = {}
+        self._known: list[Statics] = []
+        self._buckets: dict[BucketKey, list[str]] = {}
+        self._key_of: dict[str, BucketKey] = {}
+        self._answers: dict[BucketKey, Found | NotFound] = {}
+
+    def follow(self, changed: Iterable[str]) -> None:
+        """Move the nodes that changed to where they belong."""
+        for name in changed:
+            old = self._key_of.pop(name, None)
+            if old is not None:
+                self._leave(old, name)
+            node = self._fleet.nodes.get(name)
+            if node is None:
+                self._statics.pop(name, None)
+                continue
+            key = (self._number(name, node), *self._fleet.taken(name).key())
+            insort(self._buckets.setdefault(key, []), name)
+            self._key_of[name] = key
+
+    def buckets(self) -> Iterator[tuple[BucketKey, Sequence[str]]]:
+        """Each bucket with its nodes in order of name."""
+        yield from self._buckets.items()
+
+    def key_of(self, name: str) -> BucketKey | None:
+        """The bucket of a node, None where the fleet has no such node."""
+        return self._key_of.get(name)
+
+    def statics(self, key: BucketKey) -> Statics:
+        """What the problem finds on the nodes of a bucket."""
+        return self._known[key[0]] if isinstance(key[0], int) else self._known[0]
+
+    def answer(self, key: BucketKey, name: str) -> Found | NotFound:
+        """The best placement on the nodes of a bucket; ``name`` is one of them."""
+        known = self._answers.get(key)
+        if known is None:
+            known = self._answers[key] = NodeSearch(self.problem, self.statics(key), self._fleet.taken(name)).run()
+        return known
+
+    def _number(self, name: str, node: DeviceNode) -> int:
+        known = self._statics.get(name)
+        if known is not None and known[0] is node:
+            return known[1]
+        statics = build_statics(node, self._fleet.shape_id(node.shape), self.problem)
+        number = self._numbers.setdefault(statics, len(self._known))
+        if number == len(self._known):
+            self._known.append(statics)
+        self._statics[name] = (node, number)
+        return number
+
+    def _leave(self, key: BucketKey, name: str) -> None:
+        names = self._buckets[key]
+        del names[bisect_left(names, name)]
+        if not names:
+            del self._buckets[key]

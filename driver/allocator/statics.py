@@ -1,0 +1,74 @@
+"""What a problem finds on a node before anything is taken: worked out once a generation of slices, equal for equal nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from driver.allocator.capacity import draw, fits
+from driver.allocator.device_node import DeviceNode, Shape
+from driver.allocator.problem import Alternative, Problem
+from driver.allocator.tables import positions_of
+from driver.api.quantity import parse_quantity
+
+Amount = tuple[str, Fraction]
+
+
+@dataclass(frozen=True, slots=True)
+class Statics:
+    """Masks and values by position. Nodes with equal statics differ only in what is taken."""
+
+    shape_id: int
+    shape: Shape = field(compare=False)
+    eligible: tuple[int, ...]
+    """For each alternative the devices that could serve it if nothing were taken."""
+    matching: tuple[int, ...]
+    """For each alternative that wants all devices those that match, whether it may have them or not; 0 for others."""
+    patterns: tuple[tuple[int, ...], ...]
+    """For each constraint, over all claims, a number by position: equal for equal values, -1 for no value."""
+    totals: tuple[tuple[int, tuple[Amount, ...]], ...] = ()
+    """The capacities of shared devices."""
+    draws: tuple[tuple[tuple[int, tuple[Amount, ...]], ...], ...] = ()
+    """For each alternative what it draws from shared devices."""
+
+
+def build_statics(node: DeviceNode, shape_id: int, problem: Problem) -> Statics:
+    """The statics of a problem on a node."""
+    alternatives = tuple(problem.alternatives())
+    selected = [_can_hold(node, each, node.selected(each.selectors)) for each in alternatives]
+    pairs = list(zip(alternatives, selected, strict=True))
+    shared = tuple(positions_of(node.shape.shared))
+    return Statics(
+        shape_id=shape_id,
+        shape=node.shape,
+        eligible=tuple(mask & node.ours & node.tolerated(each.tolerations) for each, mask in pairs),
+        matching=tuple(mask if each.is_all else 0 for each, mask in pairs),
+        patterns=tuple(node.values_of(each.attribute) for claim in problem.claims for each in claim.constraints),
+        totals=tuple(
+            (at, _sorted({name: parse_quantity(c.value) for name, c in node.devices[at].capacity.items()})) for at in shared
+        ),
+        draws=tuple(tuple((at, _drawn(node, each, at)) for at in shared if mask >> at & 1) for each, mask in pairs),
+    )
+
+
+def _can_hold(node: DeviceNode, alternative: Alternative, mask: int) -> int:
+    """The devices of which the capacities suffice for the request when nobody else draws on them."""
+    asked = dict(alternative.capacity)
+    if not asked and not node.shape.shared & mask:
+        return mask
+    held = 0
+    for position in positions_of(mask):
+        device = node.devices[position]
+        drawn = draw(device, asked)
+        if drawn is not None and fits(device, drawn, {}):
+            held |= 1 << position
+    return held
+
+
+def _drawn(node: DeviceNode, alternative: Alternative, position: int) -> tuple[Amount, ...]:
+    return _sorted(draw(node.devices[position], dict(alternative.capacity)) or {})
+
+
+def _sorted(amounts: Mapping[str, Fraction]) -> tuple[Amount, ...]:
+    return tuple(sorted(amounts.items()))

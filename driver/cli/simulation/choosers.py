@@ -1,0 +1,164 @@
+"""Who chooses in a simulation: our controller, or one of those that it is compared with."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from driver.allocator.decide import place
+from driver.allocator.fleet import Fleet, Holding
+from driver.allocator.hold import HoldRule, Holds, Waiting
+from driver.allocator.problem import Claim, ClaimAsk, Problem, build_problem
+from driver.allocator.search import Found, NodeSearch, Pick
+from driver.allocator.statics import build_statics
+from driver.allocator.tables import positions_of
+from driver.api.claim_spec_v1 import (
+    CelSelector,
+    ClaimSpec,
+    DeviceClaim,
+    DeviceClassSpec,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceSelector,
+    ExactRequest,
+)
+from driver.cli.simulation.arrivals import Arrival
+from driver.cli.simulation.fleets import DRIVER
+
+POLICIES = ("pack", "spread", "first-fit", "random")
+
+
+def build_pod_problem(pod: Arrival) -> Problem:
+    """The problem of a pod's one claim."""
+    selectors = () if pod.selector is None else (DeviceSelector(cel=CelSelector(expression=pod.selector)),)
+    request = DeviceRequest(name="gpus", exactly=ExactRequest(device_class_name=DRIVER, count=pod.count, selectors=selectors))
+    constraints = () if pod.match_attribute is None else (DeviceConstraint(match_attribute=pod.match_attribute),)
+    spec = ClaimSpec(devices=DeviceClaim(requests=(request,), constraints=constraints))
+    problem = build_problem([ClaimAsk(name=pod.name, uid=pod.name, spec=spec)], {DRIVER: DeviceClassSpec()}, DRIVER)
+    return Problem(claims=tuple(_with_policy(claim, pod) for claim in problem.claims))
+
+
+def _with_policy(claim: Claim, pod: Arrival) -> Claim:
+    return replace(claim, policy=pod.policy)
+
+
+class _Placed:
+    """Bookkeeping that all choosers share: which devices a pod holds."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self._holdings: dict[str, tuple[Holding, ...]] = {}
+        self._problems: dict[tuple[object, ...], Problem] = {}
+
+    def problem_of(self, pod: Arrival) -> Problem:
+        """The pod's problem; equal pods have the same object."""
+        key = (pod.count, pod.policy, pod.match_attribute, pod.selector)
+        known = self._problems.get(key)
+        if known is None:
+            known = self._problems[key] = build_pod_problem(pod)
+        return known
+
+    def take(self, pod: Arrival, node: str, picks: Iterable[Pick]) -> None:
+        """The pod has these devices."""
+        ids = self.fleet.nodes[node].ids
+        holdings = tuple(Holding(device=ids[at]) for pick in picks for at in positions_of(pick.mask))
+        self._holdings[pod.name] = holdings
+        self.fleet.hold(holdings)
+
+    def remove(self, pod: Arrival) -> None:
+        """The pod has ended."""
+        self.fleet.release(self._holdings.pop(pod.name))
+
+
+class ControllerChooser(_Placed):
+    """Our controller: the allocator, with or without the hold rule."""
+
+    def __init__(self, fleet: Fleet, holds: Holds | None, rule: HoldRule | None) -> None:
+        super().__init__(fleet)
+        self._holds = holds
+        self._rule = rule
+
+    def before(self, waiting: Sequence[Arrival], now_s: float) -> float | None:
+        """The hold rule looks at the queue; it wants to look again when somebody starves or loses patience."""
+        if self._holds is None or self._rule is None:
+            return None
+        self._holds.update(self.fleet, [self._waiting(pod, now_s) for pod in waiting], now_s)
+        moments = (pod.at_s + delay for pod in waiting for delay in (self._rule.after_s, self._rule.patience_s))
+        return min((moment for moment in moments if moment > now_s), default=None)
+
+    def kind(self, pod: Arrival, now_s: float) -> object:
+        """Pods that ask for the same; with the hold rule also by whether they still have patience, and who holds."""
+        problem = self.problem_of(pod)
+        if self._holds is None or self._rule is None:
+            return id(problem)
+        return id(problem), now_s - pod.at_s >= self._rule.patience_s, pod.name == self._holds.key
+
+    def place(self, pod: Arrival, now_s: float) -> str | None:
+        """Where the allocator puts it."""
+        problem = self.problem_of(pod)
+        holds = self._holds
+        if holds is None:
+            placement = place(self.fleet, problem)
+        else:
+            claim = self._waiting(pod, now_s)
+            placement = place(
+                self.fleet,
+                problem,
+                allows=lambda node: holds.allows(claim, node),
+                accepts=lambda found: holds.accepts(claim, found, now_s),
+            )
+        if placement is None:
+            return None
+        self.take(pod, placement.node, placement.picks)
+        return placement.node
+
+    def _waiting(self, pod: Arrival, now_s: float) -> Waiting:
+        return Waiting(key=pod.name, problem=self.problem_of(pod), count=pod.count, waited_s=now_s - pod.at_s)
+
+
+class FirstFitChooser(_Placed):
+    """As kube-scheduler does it: a node by a rule that knows nothing of GPUs, and there the first devices that fit."""
+
+    def __init__(self, fleet: Fleet, order: Callable[[Fleet], Sequence[str]]) -> None:
+        super().__init__(fleet)
+        self._order = order
+
+    def before(self, _waiting: Sequence[Arrival], _now_s: float) -> float | None:
+        """Nothing to prepare."""
+        return None
+
+    def kind(self, pod: Arrival, _now_s: float) -> object:
+        """Pods that ask for the same."""
+        return id(self.problem_of(pod))
+
+    def place(self, pod: Arrival, _now_s: float) -> str | None:
+        """The first node in the order that has room."""
+        problem = self.problem_of(pod)
+        for name in self._order(self.fleet):
+            taken = self.fleet.taken(name)
+            node = self.fleet.nodes[name]
+            if len(node.ids) - taken.mask.bit_count() < pod.count:
+                continue
+            statics = build_statics(node, self.fleet.shape_id(node.shape), problem)
+            answer = NodeSearch(problem, statics, taken, first_fit=node.first_fit).run()
+            if isinstance(answer, Found):
+                self.take(pod, name, answer.picks)
+                return name
+        return None
+
+
+def build_chooser(policy: str, fleet: Fleet, *, seed: int, rule: HoldRule | None) -> ControllerChooser | FirstFitChooser:
+    """The chooser of a policy: one of ``POLICIES``."""
+    if policy == "pack":
+        return ControllerChooser(fleet, None if rule is None else Holds(rule), rule)
+    if policy == "spread":
+        return FirstFitChooser(fleet, _emptiest_first)
+    if policy == "first-fit":
+        return FirstFitChooser(fleet, lambda fleet: list(fleet.nodes))
+    numbers = random.Random(seed)  # noqa: S311  (a simulation wants numbers that come again)
+    return FirstFitChooser(fleet, lambda fleet: numbers.sample(list(fleet.nodes), len(fleet.nodes)))
+
+
+def _emptiest_first(fleet: Fleet) -> list[str]:
+    return sorted(fleet.nodes, key=lambda name: (fleet.taken(name).mask.bit_count() - len(fleet.nodes[name].ids), name))

@@ -1,0 +1,95 @@
+"""The fleet of a simulation: nodes of mock machines, or of a CSV list of nodes in the openb form."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from driver.allocator.device_node import SelectorEngine
+from driver.allocator.fleet import Fleet
+from driver.allocator.pools import Pool
+from driver.allocator.taints import Fence
+from driver.api.resource_v1 import Attribute, Device, Taint
+from driver.errors import SettingsInvalid
+
+DRIVER = "gpu.nvidia.com"
+FENCE = Fence(key="gpu.nvidia.com/allocator", value="controller")
+"""All nodes are the controller's, as on a cluster whose plugins run with ``--allocation controller``."""
+
+_MOST_GPUS = 64
+
+
+def build_fleet(nodes: Sequence[tuple[str, tuple[Device, ...]]], engine: SelectorEngine) -> Fleet:
+    """A fleet of these nodes, nothing taken."""
+    fleet = Fleet(engine, FENCE)
+    for name, devices in nodes:
+        fleet.set_node(name, [Pool(driver=DRIVER, name=name, node=name, devices=devices)])
+    return fleet
+
+
+def name_nodes(count: int, devices: tuple[Device, ...]) -> list[tuple[str, tuple[Device, ...]]]:
+    """So many nodes of one machine, named in order."""
+    width = max(2, len(str(count - 1)))
+    return [(f"node-{number:0{width}}", devices) for number in range(count)]
+
+
+@cache
+def read_machine_devices(machine: str) -> tuple[Device, ...]:
+    """The devices that a mock machine publishes.
+
+    Raises:
+        MachineInvalid: there is no such machine, or its file is wrong.
+    """
+    from driver.host.pci import SysfsPci  # noqa: PLC0415  (with it come msgspec's machines and all of NVML's mock)
+    from driver.nvml.mock import open_mock  # noqa: PLC0415
+    from driver.nvml.reader import read_machine  # noqa: PLC0415
+    from driver.resourceslice.attributes import Allocator  # noqa: PLC0415
+    from driver.resourceslice.build import build_devices  # noqa: PLC0415
+    from driver.topology.build import build_topology  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory(prefix="gpu-dra-simulate-") as folder:
+        mock = open_mock(machine, Path(folder))
+        mock.library.init()
+        try:
+            topology = build_topology(read_machine(mock.library, SysfsPci(mock.roots.sys)))
+        finally:
+            mock.library.shutdown()
+    return build_devices(topology, node_uid=machine, allocator=Allocator.CONTROLLER).devices
+
+
+def read_nodes(path: Path) -> list[tuple[str, tuple[Device, ...]]]:
+    """The nodes of a CSV list with the columns ``sn``, ``gpu`` and ``model``; their GPUs are linked by nothing.
+
+    Raises:
+        SettingsInvalid: it cannot be read, or is not such a list.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
+    except OSError as err:
+        raise SettingsInvalid(f"--nodes {path}: cannot be read: {err.strerror}") from err
+    reader = csv.DictReader(io.StringIO(text))
+    if not {"sn", "gpu"} <= set(reader.fieldnames or ()):
+        raise SettingsInvalid(f"--nodes {path}: a CSV list of nodes has the columns sn, gpu and model")
+    nodes = []
+    for row in reader:
+        try:
+            count = int(row["gpu"] or 0)
+        except (TypeError, ValueError) as err:
+            raise SettingsInvalid(f"--nodes {path}: line {reader.line_num}: {err}") from err
+        if not 0 <= count <= _MOST_GPUS:
+            raise SettingsInvalid(f"--nodes {path}: line {reader.line_num}: {count} GPUs; 0 to {_MOST_GPUS} are possible")
+        if count:
+            nodes.append((row["sn"], plain_devices(count, row.get("model") or "GPU")))
+    return nodes
+
+
+@cache
+def plain_devices(count: int, model: str) -> tuple[Device, ...]:
+    """GPUs of which nothing is known but the model."""
+    facts = {"type": Attribute(string="gpu"), "productName": Attribute(string=model)}
+    fence = Taint(key=FENCE.key, value=FENCE.value, effect="NoSchedule")
+    return tuple(Device(name=f"gpu-0000-{number:02x}-00-0", attributes=facts, taints=(fence,)) for number in range(count))
