@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 from hack.bench.calls import Claim
 from hack.bench.figure import Figure, Target
+from hack.bench.measures.rows import measure_rows
 from hack.bench.stage import Stage
+
+PREPARE = Target(of="ratio", at_most=3.0)
 
 
 def measure_calls(stage: Stage) -> Iterator[Figure]:
@@ -14,35 +17,29 @@ def measure_calls(stage: Stage) -> Iterator[Figure]:
     claims: list[Claim] = []
     while len(claims) < stage.scale.pairs:
         claims += stage.make_claims(min(len(stage.devices), stage.scale.pairs - len(claims)))
-    rows = []
-    for claim in [claims[0], *claims]:  # the first row is warming up
-        steps = [
-            stage.prepare(),
-            stage.floor_step(claim),
-            stage.prepare(claim),
-            stage.floor_get_step(claim),
-            stage.prepare(claim),
-            stage.unprepare(claim),
-        ]
-        rows.append([took.ms for took in stage.in_a_row(steps)])
-    empty, floor, prepare, floor_get, again, unprepare = (list(column) for column in zip(*rows[1:], strict=True))
+    rows = [
+        (
+            {"call_empty": stage.prepare()},
+            {"floor": stage.floor_step(claim)},
+            {"floor_with_get": stage.floor_get_step(claim)},
+            {"prepare": stage.prepare(claim), "prepare_again": stage.prepare(claim), "unprepare": stage.unprepare(claim)},
+        )
+        for claim in (claims[0], *claims)
+    ]
+    times = measure_rows(stage, rows)
     stage.author.delete_claims(claims)
-    yield Figure(name="call_empty", unit="ms", values=empty, floor=floor)
-    yield Figure(name="floor_with_get", unit="ms", values=floor_get, floor=floor)
-    yield Figure(name="prepare", unit="ms", values=prepare, floor=floor, target=Target(of="ratio", at_most=3.0))
-    yield Figure(name="prepare_over_floor_with_get", unit="ms", values=prepare, floor=floor_get)
-    yield Figure(name="prepare_again", unit="ms", values=again, floor=floor)
-    yield Figure(name="unprepare", unit="ms", values=unprepare, floor=floor)
+    floor = times.pop("floor")
+    for name in ("call_empty", "floor_with_get", "prepare", "prepare_again", "unprepare"):
+        yield Figure(name=name, unit="ms", values=times[name], floor=floor, target=PREPARE if name == "prepare" else None)
+    yield Figure(name="prepare_over_floor_with_get", unit="ms", values=times["prepare"], floor=times["floor_with_get"])
 
 
 def measure_one_call_of_8(stage: Stage) -> Iterator[Figure]:
     """One call that names eight claims."""
     claims = stage.make_claims(8)
-    rows = []
-    for _ in range(stage.scale.few_pairs + 1):
-        steps = [stage.floor_step(*claims), stage.prepare(*claims), stage.unprepare(*claims)]
-        rows.append([took.ms for took in stage.in_a_row(steps)])
-    floor, prepare, unprepare = (list(column) for column in zip(*rows[1:], strict=True))
+    own = {"prepare": stage.prepare(*claims), "unprepare": stage.unprepare(*claims)}
+    row = ({"floor": stage.floor_step(*claims)}, own)
+    times = measure_rows(stage, [row] * (stage.scale.few_pairs + 1))
     stage.author.delete_claims(claims)
-    yield Figure(name="prepare_8_in_one_call", unit="ms", values=prepare, floor=floor, target=Target(of="ratio", at_most=3.0))
-    yield Figure(name="unprepare_8_in_one_call", unit="ms", values=unprepare, floor=floor)
+    yield Figure(name="prepare_8_in_one_call", unit="ms", values=times["prepare"], floor=times["floor"], target=PREPARE)
+    yield Figure(name="unprepare_8_in_one_call", unit="ms", values=times["unprepare"], floor=times["floor"])

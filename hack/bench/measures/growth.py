@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hack.bench.calls import Claim, Step, Took
-from hack.bench.figure import Figure, Target, percentile
+from hack.bench.figure import Figure, Target, median_ratio, percentile
+from hack.bench.measures.rows import Blocks, measure_rows
 from hack.bench.processes import read_cpu_s
 from hack.bench.stage import NODE, Stage
 
@@ -28,18 +29,15 @@ def measure_held(stage: Stage) -> Iterator[Figure]:
         more = [_make_held(stage, number) for number in range(len(held), count)]
         stage.in_a_row([stage.prepare(*more[start : start + PER_CALL]) for start in range(0, len(more), PER_CALL)])
         held += more
-        rows = []
-        for number in range(stage.scale.few_pairs + 1):
-            claim = free[number % len(free)]
-            steps = [stage.floor_step(claim), stage.prepare(claim), stage.prepare(claim), stage.unprepare(claim)]
-            rows.append([took.ms for took in stage.in_a_row(steps)])
-        floor, prepare, again, unprepare = (list(column) for column in zip(*rows[1:], strict=True))
-        figure = Figure(name=f"prepare_{count}_held", unit="ms", values=prepare, floor=floor)
-        first_ratio = first_ratio or figure.build_fields()["ratio"]
-        detail = {"ratio_to_none_held": figure.build_fields()["ratio"] / first_ratio}
-        yield Figure(name=figure.name, unit="ms", values=prepare, floor=floor, detail=detail)
-        yield Figure(name=f"prepare_again_{count}_held", unit="ms", values=again, floor=floor)
-        yield Figure(name=f"unprepare_{count}_held", unit="ms", values=unprepare, floor=floor)
+        rows = [_build_row(stage, free[number % len(free)]) for number in range(stage.scale.few_pairs + 1)]
+        times = measure_rows(stage, rows)
+        floor = times["floor"]
+        ratio = median_ratio(times["prepare"], floor)
+        first_ratio = first_ratio or ratio
+        detail = {"ratio_to_none_held": ratio / first_ratio}
+        yield Figure(name=f"prepare_{count}_held", unit="ms", values=times["prepare"], floor=floor, detail=detail)
+        yield Figure(name=f"prepare_again_{count}_held", unit="ms", values=times["prepare_again"], floor=floor)
+        yield Figure(name=f"unprepare_{count}_held", unit="ms", values=times["unprepare"], floor=floor)
     stage.in_a_row([stage.unprepare(*held[start : start + PER_CALL]) for start in range(0, len(held), PER_CALL)])
     stage.author.delete_claims([*held, *free])
 
@@ -97,6 +95,11 @@ def _build_figures(stage: Stage, callers: int, rounds: tuple[_Rounds, _Rounds, _
     yield Figure(name=f"prepare_{name}", unit="ms", values=prepare.ms, floor=floor.ms, target=target, detail=detail)
     detail = {"floor_with_get": percentile(floor_get.cpu_ms, 0.5), "unprepare": percentile(unprepare.cpu_ms, 0.5)}
     yield Figure(name=f"prepare_cpu_{name}", unit="ms", values=prepare.cpu_ms, floor=floor.cpu_ms, detail=detail)
+
+
+def _build_row(stage: Stage, claim: Claim) -> Blocks:
+    own = {"prepare": stage.prepare(claim), "prepare_again": stage.prepare(claim), "unprepare": stage.unprepare(claim)}
+    return ({"floor": stage.floor_step(claim)}, own)
 
 
 def _make_held(stage: Stage, number: int) -> Claim:

@@ -9,6 +9,7 @@ from driver.nvml.mock.document import MachineDocument
 from hack.bench.__main__ import ONE_NODE, OWN_NODE, parse_arguments
 from hack.bench.calls import Order, Outcome, Step, Took, spread
 from hack.bench.machines import MANY, build_machine
+from hack.bench.measures.rows import order_blocks
 from hack.bench.stage import QUICK, Scale
 
 
@@ -71,3 +72,13 @@ def test_quick_is_less_of_the_same() -> None:
     assert set(QUICK.held) < set(whole.held)
     assert set(QUICK.callers) < set(whole.callers)
     assert max(whole.callers) == whole.round_claims <= MANY
+
+
+def test_every_order_of_blocks_comes_by_turns() -> None:
+    """No call profits for the whole run from what went before it; calls of one block stay together."""
+    own = {"prepare": Step("/s", "prepare"), "unprepare": Step("/s", "unprepare")}
+    blocks = ({"floor": Step("/f", "prepare")}, own, {"get": Step("/g", "prepare")})
+    orders = [tuple(name for block in order_blocks(blocks, number) for name in block) for number in range(12)]
+    assert len(set(orders[:6])) == 6
+    assert orders[6:] == orders[:6]
+    assert all(order.index("unprepare") == order.index("prepare") + 1 for order in orders)
