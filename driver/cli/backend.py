@@ -26,12 +26,14 @@ class Backend:
 
     library: NvmlLibrary
     roots: Roots
+    pci: SysfsPci
+    """One for all passes: it says once what sysfs does not tell."""
     find_library: Callable[[], NvmlLibrary] | None = None
     """Looks for NVML anew at each opening: a driver that is installed after us, or upgraded below us, brings another file."""
 
     def read(self) -> MachineReading:
         """One pass over the machine."""
-        return read_machine(self.library, SysfsPci(self.roots.sys))
+        return read_machine(self.library, self.pci)
 
 
 def open_backend(settings: Settings, mock_state_dir: Path) -> Backend:
@@ -41,16 +43,26 @@ def open_backend(settings: Settings, mock_state_dir: Path) -> Backend:
         MachineInvalid: there is no such mock machine, or its file is wrong.
     """
     if settings.nvml.startswith(MOCK_PREFIX):
-        from driver.nvml.mock import open_mock  # noqa: PLC0415  (only where it is used: a real node needs no mock)
-
-        mock = open_mock(settings.nvml.removeprefix(MOCK_PREFIX), mock_state_dir)
-        return Backend(library=mock.library, roots=mock.roots)
+        return open_mock_backend(settings.nvml.removeprefix(MOCK_PREFIX), mock_state_dir)
     from driver.nvml.real import RealNvml  # noqa: PLC0415
 
     def find_library() -> NvmlLibrary:
         return RealNvml(settings.nvml_library or find_nvml(settings.driver_root))
 
-    return Backend(library=find_library(), roots=settings.roots, find_library=find_library)
+    roots = settings.roots
+    return Backend(library=find_library(), roots=roots, pci=SysfsPci(roots.sys), find_library=find_library)
+
+
+def open_mock_backend(machine: str, state_dir: Path) -> Backend:
+    """A mock machine: its name, or its file.
+
+    Raises:
+        MachineInvalid: there is no such mock machine, or its file is wrong.
+    """
+    from driver.nvml.mock import open_mock  # noqa: PLC0415  (only where it is used: a real node needs no mock)
+
+    mock = open_mock(machine, state_dir)
+    return Backend(library=mock.library, roots=mock.roots, pci=SysfsPci(mock.roots.sys))
 
 
 def find_nvml(driver_root: Path) -> Path | None:

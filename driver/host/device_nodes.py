@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import stat
 from dataclasses import dataclass
 
+from driver import log
 from driver.errors import DeviceNotReady
 from driver.host.roots import Roots
 
-_LOG = logging.getLogger(__name__)
+_LOG = log.logger(__name__)
 _RELATIVE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
 
 
@@ -63,5 +63,5 @@ def read_optional_device_node(roots: Roots, relative: str) -> DeviceNode | None:
         return read_device_node(roots, relative)
     except DeviceNotReady as err:
         if not isinstance(err.__cause__, FileNotFoundError):
-            _LOG.warning("left out: %s", err)
+            log.event(_LOG, log.WARNING, "a device node is left out", node=relative, error=err)
         return None

@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from driver import log
 from driver.host.driver_files import DriverFiles, SearchFolders, find_driver_files
 from driver.host.inside import resolve_inside
 from driver.host.roots import Roots
+
+_LOG = log.logger(__name__)
 
 _SETTLED_NS = 2_000_000_000
 """A folder changed less than this ago may change again within the same tick of its file system's clock, unseen."""
@@ -38,6 +41,7 @@ class DriverFileCache:
         self._search = folders or SearchFolders()
         self._now_ns = now_ns
         self._remembered: _Remembered | None = None
+        self._said: tuple[str, ...] = ()
 
     def find(self, driver_version: str) -> DriverFiles:
         """The files as they are now. Looking first and at the folders after is safe: what changed meanwhile is not settled.
@@ -50,11 +54,18 @@ class DriverFileCache:
             return known.files
         self._remembered = None
         files = find_driver_files(self._roots, driver_version, self._search)
+        self._say_skipped(files.skipped)
         folders = self._folders_that_decide(files)
         identity = _identify(folders)
         if self._is_settled(identity):
             self._remembered = _Remembered(files, folders, identity)
         return files
+
+    def _say_skipped(self, skipped: tuple[str, ...]) -> None:
+        """Once, not at each search: a bad bind mount stays until somebody reads of it."""
+        if skipped != self._said:
+            self._said = skipped
+            log.event(_LOG, log.WARNING if skipped else log.INFO, "driver files were passed over", skipped=skipped)
 
     def _folders_that_decide(self, files: DriverFiles) -> tuple[str, ...]:
         """The search folders, what their links lead to, the folders of what was found, and all above them.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from pathlib import Path
 
+from driver import log
 from driver.names import PciAddress
 
-_LOG = logging.getLogger(__name__)
+_LOG = log.logger(__name__)
 _ROOT_COMPLEX = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 _MOST_BYTES = 32
 
@@ -60,4 +60,4 @@ class SysfsPci:
     def _tell(self, pci: PciAddress, fact: str, why: str) -> None:
         if (pci, fact) not in self._told:
             self._told.add((pci, fact))
-            _LOG.warning("GPU %s is published without its %s: %s", pci, fact, why)
+            log.event(_LOG, log.WARNING, "a GPU is published without a fact of its slot", gpu=str(pci), fact=fact, why=why)

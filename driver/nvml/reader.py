@@ -8,11 +8,11 @@ that leave this module are those of the library as a whole.
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from driver import log
 from driver.errors import NvmlError
 from driver.names import PciAddress
 from driver.nvml.enums import NVIDIA_VENDOR_ID
@@ -22,7 +22,7 @@ from driver.nvml.readings import GpuFailure, GpuReading, MachineReading, NvLinkR
 
 _T = TypeVar("_T")
 
-_LOG = logging.getLogger(__name__)
+_LOG = log.logger(__name__)
 
 _ABSENT = frozenset({Code.NOT_SUPPORTED, Code.FUNCTION_NOT_FOUND})
 """The codes by which NVML says "there is no such fact here"; any other failure of an optional call is worth a log line."""
@@ -88,7 +88,7 @@ def _read_gpu(library: NvmlLibrary, pci_facts: PciFacts, index: int) -> tuple[De
         device = library.device_handle_by_index(index)
         info = library.device_pci_info(device)
         if info.device_id & 0xFFFF != NVIDIA_VENDOR_ID:
-            _LOG.info("NVML's device %d is not NVIDIA's (PCI id %#010x): left out", index, info.device_id)
+            log.event(_LOG, log.INFO, "left out a device that is not NVIDIA's", index=index, pci_id=f"{info.device_id:#010x}")
             return None
         pci = parse_pci(info)
         for name, fact in REQUIRED.items():
@@ -123,7 +123,7 @@ def _ask(subject: object, call: Callable[[], _T]) -> _T | None:
     except NvmlError as err:
         _raise_unless_optional(err)
         if err.code not in _ABSENT:
-            _LOG.warning("%s: %s: taken as absent", subject, err)
+            log.event(_LOG, log.WARNING, "an optional fact is taken as absent", of=str(subject), error=err)
         return None
 
 
@@ -156,7 +156,7 @@ def _read_nvlinks(library: NvmlLibrary, device: Device, pci: PciAddress) -> Iter
             remote_pci=None if remote is None else _parse_remote_pci(remote),
         )
     if silent:
-        _LOG.warning("%s: NVLink ports taken as absent: %s", pci, silent)
+        log.event(_LOG, log.WARNING, "NVLink ports are taken as absent", gpu=str(pci), ports=silent)
 
 
 def _parse_remote_pci(info: PciInfo) -> PciAddress | None:
@@ -192,7 +192,7 @@ def _read_pcie_levels(
             number = library.device_topology_common_ancestor(first, second)
         except NvmlError as err:
             _raise_if_library_is_down(err)
-            _LOG.warning("%s and %s: %s: their PCIe level is unknown", low.pci, high.pci, err)
+            log.event(_LOG, log.WARNING, "a PCIe level is unknown", gpus=[str(low.pci), str(high.pci)], error=err)
             continue
         if number in _LEVELS:
             levels[low.pci, high.pci] = PcieLevel(number)

@@ -10,7 +10,7 @@ import msgspec
 
 from driver.api.resource_v1 import ResourceSlice
 from driver.claims.model import ClaimRef
-from driver.cli.backend import Backend, OpenedForEachPass
+from driver.cli.backend import OpenedForEachPass, open_mock_backend
 from driver.cli.demo.api import MemoryApi, Target
 from driver.cli.demo.container import CdiFile
 from driver.cli.demo.kubelet import Answer, DemoFailed, DemoKubelet, Registered
@@ -20,7 +20,6 @@ from driver.kube.credentials import Credentials, Endpoint, FixedHeader
 from driver.names import ClaimUID
 from driver.node.node_plugin import NodePlugin
 from driver.node.settings import NodeSettings
-from driver.nvml.mock import open_mock
 from driver.resourceslice.attributes import Allocator
 
 NODE = "demo-node"
@@ -34,8 +33,7 @@ class World:
 
     def __init__(self, machine: str, folder: Path, *, patience_s: float = PATIENCE_S) -> None:
         """Raises ``MachineInvalid`` where there is no such mock machine."""
-        mock = open_mock(machine, folder / "machine")
-        self.backend = Backend(library=mock.library, roots=mock.roots)
+        self.backend = open_mock_backend(machine, folder / "machine")
         self.cdi_root = folder / "cdi"
         self.plugin_dir = folder / "plugin"
         self.registry_dir = folder / "registry"

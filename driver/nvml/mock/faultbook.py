@@ -6,11 +6,11 @@ that is wrong is said once in the log, and the faults before it stay: a typing e
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import Counter
 from pathlib import Path
 
+from driver import log
 from driver.errors import MachineInvalid
 from driver.nvml.library import Code
 from driver.nvml.mock.clock import Clock
@@ -31,7 +31,7 @@ from driver.nvml.mock.mig import Refused
 from driver.nvml.mock.model import Machine
 from driver.nvml.mock.yaml_text import MAX_BYTES, decode_yaml
 
-_LOG = logging.getLogger(__name__)
+_LOG = log.logger(__name__)
 
 _LOOK_EVERY_S = 0.02
 """How long a hung call goes on after its fault was taken away."""
@@ -124,7 +124,7 @@ class FaultBook:
         try:
             self._from_file = () if signature is None else read_faults(self._path, len(self._machine.gpus))
         except MachineInvalid as err:
-            _LOG.error("%s; the faults before it stay in force", err)
+            log.event(_LOG, log.ERROR, "a fault file is wrong; the faults before it stay in force", error=err)
         self._used = Counter({fault: used for fault, used in self._used.items() if fault in self._from_file})
 
 

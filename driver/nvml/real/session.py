@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,10 +18,11 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pynvml
 
+from driver import log
 from driver.nvml.calls import NVML_CALLS
 from driver.nvml.library import Code, build_error
 
-_LOG = logging.getLogger(__name__)
+_LOG = log.logger(__name__)
 
 _SONAME = "libnvidia-ml.so.1"
 
@@ -97,7 +97,7 @@ class _ProcessLibrary:
         try:
             library = ctypes.CDLL(path)
         except OSError as err:
-            _LOG.warning("NVML cannot be loaded: %s", err)
+            log.event(_LOG, log.WARNING, "NVML cannot be loaded", error=err)
             raise Refused(Code.LIBRARY_NOT_FOUND) from err
         pynvml.nvmlLib = library
         pynvml._nvmlGetFunctionPointer_cache.clear()
@@ -110,7 +110,7 @@ class _ProcessLibrary:
         with self._lock:
             is_busy = self._calls_in_flight > 0
         if is_busy:
-            _LOG.warning("a call to NVML is still under way: its library stays in memory")
+            log.event(_LOG, log.WARNING, "a call to NVML is still under way: its library stays in memory")
         else:
             ctypes.CDLL(None).dlclose(ctypes.c_void_p(library._handle))
 

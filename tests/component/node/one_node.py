@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from driver.claims.model import ClaimRef, PreparedDevice
-from driver.cli.backend import Backend, OpenedForEachPass
+from driver.cli.backend import OpenedForEachPass, open_mock_backend
 from driver.kube.client import KubeClient
 from driver.names import ClaimUID
 from driver.node.node_plugin import NodePlugin
 from driver.node.settings import NodeSettings
 from driver.nvml.mock.faults import Fault
-from driver.nvml.mock.machine import open_mock, write_faults
+from driver.nvml.mock.machine import write_faults
 from driver.resourceslice.attributes import Allocator
 from tests.fakes.kube_api import FakeKubeApi
 from tests.fakes.kubelet import FakeKubelet
@@ -40,8 +40,7 @@ class OneNode:
 
     def start(self, machine: str = "dgx-h100", *, instance: str | None = None) -> NodePlugin:
         """One instance of the node half; it may not be registered or published yet."""
-        mock = open_mock(machine, self.mock_state)
-        backend = Backend(library=mock.library, roots=mock.roots)
+        backend = open_mock_backend(machine, self.mock_state)
         settings = NodeSettings(
             driver_name=DRIVER,
             node_name=NODE,
@@ -52,7 +51,9 @@ class OneNode:
             cdi_root=self.cdi_root,
             instance=instance or str(uuid.uuid4()),
         )
-        plugin = NodePlugin(settings, OpenedForEachPass(backend), mock.roots, KubeClient(self.api.credentials(), timeout_s=5.0))
+        plugin = NodePlugin(
+            settings, OpenedForEachPass(backend), backend.roots, KubeClient(self.api.credentials(), timeout_s=5.0)
+        )
         plugin.start()
         self.plugins.append(plugin)
         return plugin

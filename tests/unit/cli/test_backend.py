@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from driver.cli.backend import Backend, OpenedForEachPass, find_nvml, initialized, open_backend
+from driver.cli.backend import OpenedForEachPass, find_nvml, initialized, open_backend, open_mock_backend
 from driver.config.load import load
 from driver.config.settings import Settings
 from driver.errors import MachineInvalid, NvmlError
 from driver.host.roots import Roots
-from driver.nvml.mock import open_mock
+from driver.nvml.library import NvmlLibrary
 
 
 def _settings(**flags: str) -> Settings:
@@ -51,28 +53,38 @@ def test_nvml_that_is_not_there_yet_is_expected_in_the_usual_place(tmp_path: Pat
 
 
 def test_a_driver_that_comes_later_is_found_at_the_next_opening(tmp_path: Path) -> None:
-    mock = open_mock("t4", tmp_path / "mock")
-    absent = replace(mock, library=open_mock("t4", tmp_path / "other").library)
+    there = open_mock_backend("t4", tmp_path / "mock")
+    absent = open_mock_backend("t4", tmp_path / "other")
     found: list[str] = []
 
-    def find() -> object:
+    def find() -> NvmlLibrary:
         found.append("asked")
-        return mock.library
+        return there.library
 
-    backend = Backend(library=absent.library, roots=mock.roots, find_library=find)  # type: ignore[arg-type]
+    backend = replace(absent, find_library=find)
     assert len(OpenedForEachPass(backend).read().gpus) == 4
     assert len(OpenedForEachPass(backend).read().gpus) == 4
     assert found == ["asked", "asked"]
 
 
 def test_nvml_is_closed_after_each_pass_also_after_a_failure(tmp_path: Path) -> None:
-    mock = open_mock("t4", tmp_path)
-    backend = Backend(library=mock.library, roots=mock.roots)
+    backend = open_mock_backend("t4", tmp_path)
     OpenedForEachPass(backend).read()
     with pytest.raises(RuntimeError), initialized(backend):
         raise RuntimeError
     with pytest.raises(NvmlError, match="UNINITIALIZED"):
-        mock.library.device_count()
+        backend.library.device_count()
+
+
+def test_what_sysfs_does_not_tell_is_said_once_not_at_each_pass(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A daemon makes a pass every few minutes, and a warning a GPU in each would bury the log (B23)."""
+    backend = open_mock_backend("t4", tmp_path)
+    shutil.rmtree(backend.roots.sys / "bus")
+    with caplog.at_level(logging.WARNING):
+        OpenedForEachPass(backend).read()
+        said = len(caplog.records)
+        OpenedForEachPass(backend).read()
+    assert len(caplog.records) == said == 8
 
 
 def test_a_real_backend_asks_nothing_before_it_is_opened(tmp_path: Path) -> None:

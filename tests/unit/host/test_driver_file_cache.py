@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from driver import log
 from driver.errors import DeviceNotReady
 from driver.host.driver_file_cache import DriverFileCache
 from driver.host.roots import Roots
@@ -124,3 +126,13 @@ def test_a_failure_is_not_remembered(root: Path) -> None:
     (root / LIBRARIES / "libcuda.so.600.1").write_text("")
     os.utime(root / LIBRARIES, (1, 1))
     assert cache.find("600.1").driver_version == "600.1"
+
+
+def test_what_is_passed_over_is_said_once(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A bad bind mount is found in the log, not once a prepare (B53)."""
+    (root / "usr/lib64/libcuda.so.580.1").mkdir(parents=True)
+    cache = cache_of(root, time.time_ns)
+    with caplog.at_level(logging.WARNING):
+        assert cache.find("580.1") is not cache.find("580.1")
+    skipped = [f"{root}/usr/lib64/libcuda.so.580.1 is a folder"]
+    assert [log.read_event(record)["skipped"] for record in caplog.records] == [skipped]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from driver import log
 from driver.errors import MachineInvalid, NvmlError
 from driver.nvml.enums import EventType
 from driver.nvml.library import Device, NvmlLibrary
@@ -164,7 +165,7 @@ def test_a_wrong_file_is_said_once_and_the_faults_before_it_stay(
     with caplog.at_level(logging.ERROR):
         (node.state_dir / "faults.yaml").write_text(text, encoding="utf-8")
         assert [code_of(lambda: node.gpu(3)) for _ in range(3)] == ["GPU_IS_LOST"] * 3
-    assert [message in record.getMessage() for record in caplog.records] == [True]
+    assert [message in str(log.read_event(record)["error"]) for record in caplog.records] == [True]
 
 
 def test_a_wrong_file_is_refused_when_the_machine_is_opened(tmp_path: Path) -> None:
