@@ -51,6 +51,7 @@ class Holds:
         self.key: str | None = None
         """Whom it is held for."""
         self._size = 0
+        self._spared = 0
         self._starved_s = float("-inf")
 
     def update(self, fleet: Fleet, waiting: Sequence[Waiting], now_s: float) -> None:
@@ -62,6 +63,7 @@ class Holds:
             return
         self._starved_s = now_s
         self._size = first.count
+        self._spared = next((size for size in IDEAL_SIZES if size <= first.count), 0)
         if self.key != first.key or self.node not in fleet.nodes:
             self.key, self.node = first.key, choose_soonest(fleet, first.problem, first.count)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from driver.allocator.decide import place
+from driver.allocator.device_node import DeviceNode
 from driver.allocator.fleet import Fleet, Holding
 from driver.allocator.hold import HoldRule, Holds, Waiting
 from driver.allocator.problem import Claim, ClaimAsk, Problem, build_problem
@@ -25,8 +27,7 @@ from driver.api.claim_spec_v1 import (
 )
 from driver.cli.simulation.arrivals import Arrival
 from driver.cli.simulation.fleets import DRIVER
-
-POLICIES = ("pack", "spread", "first-fit", "random")
+from driver.cli.simulation.report import Links
 
 
 def build_pod_problem(pod: Arrival) -> Problem:
@@ -50,6 +51,9 @@ class _Placed:
         self.fleet = fleet
         self._holdings: dict[str, tuple[Holding, ...]] = {}
         self._problems: dict[tuple[object, ...], Problem] = {}
+        self._placed: Counter[int] = Counter()
+        self._ideal: Counter[int] = Counter()
+        self._nvlink: Counter[int] = Counter()
 
     def problem_of(self, pod: Arrival) -> Problem:
         """The pod's problem; equal pods have the same object."""
@@ -59,16 +63,32 @@ class _Placed:
             known = self._problems[key] = build_pod_problem(pod)
         return known
 
-    def take(self, pod: Arrival, node: str, picks: Iterable[Pick]) -> None:
+    def take(self, pod: Arrival, node: str, picks: Sequence[Pick]) -> None:
         """The pod has these devices."""
         ids = self.fleet.nodes[node].ids
         holdings = tuple(Holding(device=ids[at]) for pick in picks for at in positions_of(pick.mask))
         self._holdings[pod.name] = holdings
         self.fleet.hold(holdings)
+        if pod.count > 1:
+            self._judge(self.fleet.nodes[node], pod.count, picks)
 
     def remove(self, pod: Arrival) -> None:
         """The pod has ended."""
         self.fleet.release(self._holdings.pop(pod.name))
+
+    def count_links(self) -> dict[int, Links]:
+        """How good the sets are that were placed, by size."""
+        return {
+            size: Links(placed=placed, ideal=self._ideal[size], nvlink=self._nvlink[size])
+            for size, placed in self._placed.items()
+        }
+
+    def _judge(self, node: DeviceNode, count: int, picks: Sequence[Pick]) -> None:
+        tables = node.shape.tables
+        mask = sum(pick.mask for pick in picks) & tables.full
+        self._placed[count] += 1
+        self._ideal[count] += tables.loss(mask) == (0, 0)
+        self._nvlink[count] += tables.is_nvlink_ring(mask)
 
 
 class ControllerChooser(_Placed):
