@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 
 MAX_ANSWER_BYTES = 64 << 20
+MAX_ANSWER_S = 60.0
+"""How long a whole answer may take, however steadily it trickles in: whoever waits for it may hold the lock of a claim."""
 
+_CHUNK_BYTES = 1 << 20
 _MAX_MESSAGE = 1000
 _MAX_RETRY_AFTER_S = 300.0
 _ERRORS: Mapping[int, type[ApiError]] = {
@@ -86,14 +90,20 @@ def build_refusal(request: str, code: int, status: Status, *, retry_after_s: flo
 
 def _read_body(request: Request, response: BaseHTTPResponse, limit: int, *, is_cut: bool = False) -> bytes:
     """The body, and the connection back to the pool; a body over the limit closes the connection instead."""
+    ends_at = time.monotonic() + MAX_ANSWER_S
+    data = bytearray()
     with errors_mapped(request):
-        data: bytes = response.read(limit + 1, decode_content=False)
+        while len(data) <= limit and (part := response.read1(_CHUNK_BYTES, decode_content=False)):
+            data += part
+            if time.monotonic() > ends_at:
+                response.close()
+                raise TimeoutError(f"the answer was not whole after {MAX_ANSWER_S:.0f} s")
         if len(data) <= limit:
             response.release_conn()
-            return data
+            return bytes(data)
         response.close()
     if is_cut:
-        return data[:limit]
+        return bytes(data[:limit])
     raise ApiError(str(request), response.status, f"the answer is longer than {limit} bytes")
 
 

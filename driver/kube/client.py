@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from driver.api.meta_v1 import ObjectMeta
+from driver.errors import ApiError
 from driver.kube.answers import Status, read_answer, read_refusal
 from driver.kube.credentials import Credentials
 from driver.kube.line_stream import LineStream
@@ -24,6 +25,8 @@ T = TypeVar("T", bound=KubeObject)
 V = TypeVar("V")
 
 PAGE_SIZE = 500
+MAX_PAGES = 4000
+"""Two million objects: a list without end is an error, and no full memory."""
 MERGE_PATCH = "application/merge-patch+json"
 
 
@@ -88,13 +91,14 @@ class KubeClient:
         """All objects of the selection, asked for by pages. Raises ``Gone`` when the list changed too much on the way."""
         items: list[T] = []
         query = selection.query() | {"limit": str(page_size)}
-        while True:
+        for _ in range(MAX_PAGES):
             request = self._request("GET", resource.path(namespace=selection.namespace), query=query)
             page = self._ask(request, _Page[resource.type_])  # type: ignore[name-defined]
             items.extend(page.items or ())
             if not page.metadata.continue_:
                 return Listing(items=tuple(items), resource_version=page.metadata.resource_version)
             query["continue"] = page.metadata.continue_
+        raise ApiError(f"GET {resource.plural}", 200, f"the list has no end: {MAX_PAGES} pages of it were read")
 
     def create(self, resource: Resource[T], item: T, *, namespace: str = "") -> T:
         """Create an object; the answer is how the server stored it."""

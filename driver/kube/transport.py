@@ -75,8 +75,7 @@ class Transport:
         """
         response = self._send_once_more_if_closed(request)
         if response.status == 401 and self._credentials.authorization.forget():
-            response.drain_conn()
-            response.release_conn()
+            response.close()  # not read to its end, which may never come
             response = self._send_once_more_if_closed(request)
         return response
 
