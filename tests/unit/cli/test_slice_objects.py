@@ -30,3 +30,9 @@ def test_every_slice_of_a_pool_knows_how_many_there_are() -> None:
     assert [each["spec"]["pool"]["resourceSliceCount"] for each in objects] == [2, 2]
     assert [each["metadata"]["generateName"] for each in objects] == ["00000-d-n-", "00001-d-n-"]
     assert objects[0]["spec"]["sharedCounters"] == [{"name": "gpu-0", "counters": {"memory": {"value": "80Gi"}}}]
+
+
+def test_a_long_name_of_a_node_is_cut_as_the_publisher_cuts_it() -> None:
+    """The server would cut it anywhere, so that a name might end in a dot."""
+    (made,) = build_slice_objects([SliceContent()], driver="gpu.nvidia.com", node="n" * 100)
+    assert len(made["metadata"]["generateName"]) == 58
