@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from driver.host.device_nodes import DeviceNode, read_device_node, read_optional_device_node
 from driver.host.driver_file_cache import DriverFileCache
-from driver.host.driver_files import DriverFiles, SearchFolders
+from driver.host.driver_files import DriverFiles
 from driver.host.roots import Roots
 
 REQUIRED_CONTROL_NODES = ("nvidiactl", "nvidia-uvm")
@@ -18,9 +18,9 @@ class HostFacts:
     changed.
     """
 
-    def __init__(self, roots: Roots, folders: SearchFolders | None = None) -> None:
+    def __init__(self, roots: Roots) -> None:
         self._roots = roots
-        self._driver_files = DriverFileCache(roots, folders)
+        self._driver_files = DriverFileCache(roots)
 
     def read_gpu_node(self, minor: int) -> DeviceNode:
         """``/dev/nvidia<minor>``.

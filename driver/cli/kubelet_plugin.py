@@ -53,8 +53,6 @@ def run(args: argparse.Namespace) -> int:
         AnotherPublisher: another driver of the same name serves this node.
         DriverError: a folder or a socket cannot be had.
     """
-    # Before grpc is imported: it reads this then. No fork happens here, and its handlers for one cost a thread.
-    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     from driver import log  # noqa: PLC0415
     from driver.cli.backend import OpenedForEachPass, open_backend  # noqa: PLC0415  (with it come gRPC, msgspec and the rest)
     from driver.kube.client import KubeClient  # noqa: PLC0415

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
+from driver import log
 from driver.config import values
 from driver.host.roots import Roots
 
@@ -130,14 +131,14 @@ _HEALTH_ADDRESS = Setting(
 )
 _LOG_FORMAT = Setting(
     group="process",
-    parse=values.choice("json", "text"),
+    parse=values.choice(*log.FORMATS),
     metavar="json|text",
     help="one event a line, for machines or for people",
     default="json",
 )
 _LOG_LEVEL = Setting(
     group="process",
-    parse=values.choice("debug", "info", "warning", "error"),
+    parse=values.choice(*log.LEVELS),
     metavar="LEVEL",
     help="debug, info, warning or error",
     default="info",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 _DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _DNS_SUBDOMAIN = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
-_POD_UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")
+_POD_UID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _MACHINE = re.compile(r"[^\s@\x00-\x1f][^\x00-\x1f]*")
 _PORT = re.compile(r"[0-9]{1,5}")
 _HOST = re.compile(r"[A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]")

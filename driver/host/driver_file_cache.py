@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from driver import log
-from driver.host.driver_files import DriverFiles, SearchFolders, find_driver_files
+from driver.host.driver_files import BINARY_FOLDERS, LIBRARY_FOLDERS, DriverFiles, find_driver_files
 from driver.host.inside import resolve_inside
 from driver.host.roots import Roots
 
@@ -36,9 +36,8 @@ class _Remembered:
 class DriverFileCache:
     """``find_driver_files`` with a memory of one answer. Safe to call from several threads."""
 
-    def __init__(self, roots: Roots, folders: SearchFolders | None = None, *, now_ns: Callable[[], int] = time.time_ns) -> None:
+    def __init__(self, roots: Roots, *, now_ns: Callable[[], int] = time.time_ns) -> None:
         self._roots = roots
-        self._search = folders or SearchFolders()
         self._now_ns = now_ns
         self._remembered: _Remembered | None = None
         self._said: tuple[str, ...] = ()
@@ -53,7 +52,7 @@ class DriverFileCache:
         if known is not None and known.files.driver_version == driver_version and _identify(known.folders) == known.identity:
             return known.files
         self._remembered = None
-        files = find_driver_files(self._roots, driver_version, self._search)
+        files = find_driver_files(self._roots, driver_version)
         self._say_skipped(files.skipped)
         folders = self._folders_that_decide(files)
         identity = _identify(folders)
@@ -73,7 +72,7 @@ class DriverFileCache:
         Whatever is put in, taken out or turned round changes one of these.
         """
         decide = {PurePosixPath()}
-        for folder in (*self._search.libraries, *self._search.binaries):
+        for folder in (*LIBRARY_FOLDERS, *BINARY_FOLDERS):
             decide |= _with_parents(PurePosixPath(folder))
             try:
                 decide |= _with_parents(resolve_inside(self._roots.driver, folder))

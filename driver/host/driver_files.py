@@ -18,6 +18,7 @@ from driver.host.elf import read_elf
 from driver.host.inside import resolve_inside
 from driver.host.roots import Roots
 
+# Where to look, below the driver root, in this order.
 LIBRARY_FOLDERS = (
     "usr/lib64",
     "usr/lib/x86_64-linux-gnu",
@@ -79,15 +80,7 @@ class DriverFiles:
     """What was passed over, and why; for the log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchFolders:
-    """Where to look, relative to the driver root, in this order; settings."""
-
-    libraries: tuple[str, ...] = LIBRARY_FOLDERS
-    binaries: tuple[str, ...] = BINARY_FOLDERS
-
-
-def find_driver_files(roots: Roots, driver_version: str, folders: SearchFolders | None = None) -> DriverFiles:
+def find_driver_files(roots: Roots, driver_version: str) -> DriverFiles:
     """Looks for the files of ``driver_version`` (NVML's text) under ``roots.driver``.
 
     Raises:
@@ -95,25 +88,24 @@ def find_driver_files(roots: Roots, driver_version: str, folders: SearchFolders 
     """
     if _VERSION.fullmatch(driver_version) is None:
         raise DeviceNotReady(f"driver version {driver_version[:80]!r} cannot be part of a file name")
-    where = folders or SearchFolders()
     search = _Search(roots, driver_version)
-    libraries = search.find_libraries(where.libraries)
+    libraries = search.find_libraries()
     if not any(PurePosixPath(library.container_path).name.startswith(_CUDA) for library in libraries):
-        raise DeviceNotReady(_no_cuda_text(roots, driver_version, where, search.skipped))
-    binaries = (search.find_binary(where.binaries, name) for name in BINARIES)
+        raise DeviceNotReady(_no_cuda_text(roots, driver_version, search.skipped))
+    binaries = (search.find_binary(name) for name in BINARIES)
     return DriverFiles(
         driver_version=driver_version,
         libraries=libraries,
         binaries=tuple(binary for binary in binaries if binary is not None),
-        cdi_hook=search.find_binary(where.binaries, CDI_HOOK),
+        cdi_hook=search.find_binary(CDI_HOOK),
         skipped=tuple(search.skipped),
     )
 
 
-def _no_cuda_text(roots: Roots, driver_version: str, where: SearchFolders, skipped: list[str]) -> str:
+def _no_cuda_text(roots: Roots, driver_version: str, skipped: list[str]) -> str:
     seen = f" Passed over: {'; '.join(skipped[:5])}." if skipped else ""
     return (
-        f"no {_CUDA}.{driver_version} in driver root {roots.driver}: looked in {', '.join(where.libraries)}.{seen} "
+        f"no {_CUDA}.{driver_version} in driver root {roots.driver}: looked in {', '.join(LIBRARY_FOLDERS)}.{seen} "
         "Is the driver installed there, and in this version?"
     )
 
@@ -124,10 +116,10 @@ class _Search:
     driver_version: str
     skipped: list[str] = field(default_factory=list)
 
-    def find_libraries(self, folders: tuple[str, ...]) -> tuple[DriverLibrary, ...]:
+    def find_libraries(self) -> tuple[DriverLibrary, ...]:
         """The first file of each name in the order of folders; then the known SONAMEs that none of them stands behind."""
         wanted = f".so.{self.driver_version}"
-        inside = self._real_folders(folders)
+        inside = self._real_folders()
         found: dict[str, DriverLibrary] = {}
         for folder in inside:
             for name in self._names_in(folder, wanted):
@@ -141,9 +133,9 @@ class _Search:
                     named.add(soname)
         return tuple(found[name] for name in sorted(found))
 
-    def find_binary(self, folders: tuple[str, ...], name: str) -> DriverFile | None:
+    def find_binary(self, name: str) -> DriverFile | None:
         """The first executable regular file of this name."""
-        for folder in folders:
+        for folder in BINARY_FOLDERS:
             real = self._regular_file(f"{folder}/{name}")
             if real is None:
                 continue
@@ -153,10 +145,10 @@ class _Search:
             return DriverFile(host_path=self._on_host(real), container_path=f"/{folder}/{name}")
         return None
 
-    def _real_folders(self, folders: tuple[str, ...]) -> list[PurePosixPath]:
+    def _real_folders(self) -> list[PurePosixPath]:
         """Without repeats: ``lib64`` is mostly a link to ``usr/lib64``."""
         real: list[PurePosixPath] = []
-        for folder in folders:
+        for folder in LIBRARY_FOLDERS:
             try:
                 path = resolve_inside(self.roots.driver, folder)
             except OSError:

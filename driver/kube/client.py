@@ -72,9 +72,8 @@ class Preconditions:
 class KubeClient:
     """The API server, for any number of threads."""
 
-    def __init__(self, credentials: Credentials, *, timeout_s: float = 30.0, user_agent: str = "gpu-dra") -> None:
-        self.source = credentials.source
-        self._transport = Transport(credentials, user_agent=user_agent)
+    def __init__(self, credentials: Credentials, *, timeout_s: float = 30.0) -> None:
+        self._transport = Transport(credentials)
         self._timeout_s = timeout_s
 
     def get(self, resource: Resource[T], name: str, *, namespace: str = "", timeout_s: float | None = None) -> T:

@@ -61,11 +61,11 @@ class Request:
 class Transport:
     """A pool of connections to one server; any thread may use it."""
 
-    def __init__(self, credentials: Credentials, *, connect_timeout_s: float = 5.0, user_agent: str = "gpu-dra") -> None:
+    def __init__(self, credentials: Credentials, *, connect_timeout_s: float = 5.0) -> None:
         self._credentials = credentials
         self._server = credentials.endpoint.server
         self._connect_timeout_s = connect_timeout_s
-        self._headers = {"Accept": "application/json", "User-Agent": user_agent}
+        self._headers = {"Accept": "application/json", "User-Agent": "gpu-dra"}
         self._pool = _build_pool(credentials)
 
     def send(self, request: Request) -> BaseHTTPResponse:

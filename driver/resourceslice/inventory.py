@@ -15,6 +15,8 @@ import msgspec
 from driver.api.quantity import parse_quantity
 from driver.api.resource_v1 import (
     DEVICE_ATTRIBUTE_MAX_VALUE_BYTES,
+    DEVICE_MAX_DOMAIN_BYTES,
+    DEVICE_MAX_ID_BYTES,
     RESOURCE_SLICE_MAX_ATTRIBUTES_AND_CAPACITIES_PER_DEVICE,
     Attribute,
     Device,
@@ -32,7 +34,8 @@ INVENTORY_MAX_BYTES = 4 * 1024 * 1024
 INVENTORY_MAX_DEVICES = 1024
 
 _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
-_KEY = re.compile(rf"(?:(?=[^/]{{1,63}}/){_LABEL}(?:\.{_LABEL})*/)?[A-Za-z_][A-Za-z0-9_]{{0,31}}", re.ASCII)
+_ID = rf"[A-Za-z_][A-Za-z0-9_]{{0,{DEVICE_MAX_ID_BYTES - 1}}}"
+_KEY = re.compile(rf"(?:(?=[^/]{{1,{DEVICE_MAX_DOMAIN_BYTES}}}/){_LABEL}(?:\.{_LABEL})*/)?{_ID}", re.ASCII)
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True):

@@ -52,7 +52,3 @@ class Topology:
     cuda_driver_version: tuple[int, int] | None
     gpus: tuple[Gpu, ...]
     links: LinkMatrix
-
-    def by_name(self, name: DeviceName) -> Gpu | None:
-        """The GPU of this device name, if the node has it."""
-        return next((gpu for gpu in self.gpus if gpu.name == name), None)

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 Json = dict[str, Any]
 
 _WATCH_TURN_S = 0.2
-_REASONS = {404: "NotFound", 405: "MethodNotAllowed", 409: "Conflict"}
+_REASONS = {404: "NotFound", 409: "Conflict"}
 
 
 class Target(NamedTuple):

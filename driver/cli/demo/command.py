@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import time
@@ -66,8 +65,6 @@ def run(args: argparse.Namespace) -> int:
         MachineInvalid: there is no such machine.
         DemoFailed: a step did not come out right.
     """
-    # Before grpc is imported, which reads it then: this process forks nothing.
-    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     begun = time.monotonic()
     if args.output == "json":
         _print_json(args.machine, list(_tell(args.machine)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -96,7 +95,7 @@ class DemoKubelet:
                 if stat.S_ISSOCK(facts.st_mode) and (path, facts.st_ino) not in self._seen:
                     self._seen.add((path, facts.st_ino))
                     return path
-            threading.Event().wait(0.01)
+            time.sleep(0.01)
         raise DemoFailed(f"no plugin came to {self._registry_dir} within {timeout_s:.0f} s; --debug shows its log")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from driver.errors import DeviceNotReady
-from driver.host.driver_files import DriverFile, DriverFiles, DriverLibrary, SearchFolders, find_driver_files
+from driver.host.driver_files import DriverFile, DriverFiles, DriverLibrary, find_driver_files
 from driver.host.roots import Roots
 from tests.unit.host.elves import make_elf
 
@@ -39,8 +39,8 @@ class Root:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.symlink_to(target)
 
-    def find(self, version: str = VERSION, folders: SearchFolders | None = None) -> DriverFiles:
-        return find_driver_files(self.roots, version, folders)
+    def find(self, version: str = VERSION) -> DriverFiles:
+        return find_driver_files(self.roots, version)
 
 
 @pytest.fixture
@@ -82,14 +82,6 @@ def test_libraries_and_binaries_of_the_version_are_found(root: Root) -> None:
 def test_each_distributions_folder_is_searched(root: Root, folder: str) -> None:
     root.file(f"{folder}/{CUDA}")
     assert root.find().libraries == (library(f"{folder}/{CUDA}"),)
-
-
-def test_a_folder_of_the_users_is_searched(root: Root) -> None:
-    root.file(f"opt/nvidia/lib/{CUDA}")
-    root.file("opt/nvidia/bin/nvidia-smi", b"", 0o755)
-    found = root.find(folders=SearchFolders(libraries=("opt/nvidia/lib",), binaries=("opt/nvidia/bin",)))
-    assert found.libraries == (library(f"opt/nvidia/lib/{CUDA}"),)
-    assert [binary.container_path for binary in found.binaries] == ["/opt/nvidia/bin/nvidia-smi"]
 
 
 def test_a_folder_that_is_named_twice_by_a_link_is_searched_once(root: Root) -> None:
@@ -211,10 +203,10 @@ def test_a_binary_that_cannot_be_run_or_is_a_folder_is_passed_over(root: Root) -
 
 def test_a_binary_behind_a_linked_folder_is_given_by_its_real_file(root: Root) -> None:
     root.file(f"usr/lib64/{CUDA}")
-    root.file("usr/bin/nvidia-smi", b"", 0o755)
-    root.link("bin", "/usr/bin")
-    found = root.find(folders=SearchFolders(binaries=("bin",)))
-    assert found.binaries == (DriverFile(host_path=f"{HOST}/usr/bin/nvidia-smi", container_path="/bin/nvidia-smi"),)
+    root.file("opt/driver/nvidia-smi", b"", 0o755)
+    root.link("usr/bin", "/opt/driver")
+    smi = DriverFile(host_path=f"{HOST}/opt/driver/nvidia-smi", container_path="/usr/bin/nvidia-smi")
+    assert root.find().binaries == (smi,)
 
 
 def test_without_libcuda_the_device_is_not_ready_and_the_places_are_named(root: Root) -> None:

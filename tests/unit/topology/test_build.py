@@ -40,11 +40,6 @@ def test_a_gpu_whose_links_are_all_down_stands_alone_and_the_others_keep_their_i
     assert topology.gpus[2].nvlink_count == 0
 
 
-def test_a_gpu_is_found_by_name() -> None:
-    topology = build_topology(machine([gpu(0), gpu(1)]))
-    assert topology.by_name(topology.gpus[1].name) == topology.gpus[1]
-
-
 def test_versions_are_passed_on_verbatim() -> None:
     topology = build_topology(machine([]))
     assert (topology.driver_version, topology.cuda_driver_version, topology.gpus) == ("580.159.04", (13, 0), ())
