@@ -5,6 +5,7 @@
     listener      a gRPC server whose socket file appears complete and leaves only by its owner
     folder_watch  wakes when something in a folder changes (inotify)
     registration  the kubelet's Registration service, and keeping its socket in place
+    service_socket  the service's listener, made anew when its file is taken away
     claim_calls   what a call about claims asks and may be answered (pure)
     dra           DRAPlugin v1 and v1beta1 over ``driver.claims.model.ClaimService``
     health        DRAResourceHealth v1 and v1alpha1 over a ``HealthSource``

@@ -86,6 +86,10 @@ class UnixListener:
         if self.is_in_place():
             self.path.unlink(missing_ok=True)
 
+    def retire(self, grace_s: float) -> None:
+        """As ``stop``, without waiting for it."""
+        self._server.stop(grace_s)
+
     def stop(self, grace_s: float | None) -> None:
         """Refuse new calls, give running ones ``grace_s``, cancel the rest; returns when the last one has its answer."""
         self._server.stop(grace_s).wait()

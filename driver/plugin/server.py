@@ -21,8 +21,9 @@ from driver.plugin import probes, sockets
 from driver.plugin.dra import DraCalls, DraV1, DraV1Beta1
 from driver.plugin.health import HealthSource, HealthStreams, HealthV1, HealthV1Alpha1
 from driver.plugin.instance import Instance, take_instance
-from driver.plugin.listener import UnixListener, build_target, make_server
+from driver.plugin.listener import build_target, make_server
 from driver.plugin.registration import Phase, Registrar, RegistrationEvents, RegistrationStatus
+from driver.plugin.service_socket import ServiceSocket
 
 _LOG = log.logger(__name__)
 
@@ -84,7 +85,7 @@ class PluginServer:
         self._calls = DraCalls(claim_service)
         self._streams = HealthStreams(health_source)
         self._instance: Instance | None = None
-        self._service = UnixListener(self._make_service(), self.paths.service)
+        self._service = ServiceSocket(self._make_service, self.paths.service, callbacks.on_trouble)
         self._registrar = Registrar(
             driver_name=settings.driver_name,
             endpoint=self.paths.service,
