@@ -1,0 +1,2 @@
+def estimate(root, environment):
+    return 0
