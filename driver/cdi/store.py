@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from driver.cdi import atomic, names
+from driver import files
+from driver.cdi import names
 from driver.cdi import spec as cdi_spec
 from driver.cdi.spec import CdiSpec, SpecInvalid
 from driver.errors import StateUnwritable
@@ -41,7 +42,7 @@ class CdiStore:
         """
         try:
             self._make_folder()
-            atomic.delete_leftovers(self._folder, _PREFIX)
+            files.delete_leftovers(self._folder, _PREFIX)
         except OSError as err:
             raise StateUnwritable(
                 f"CDI folder {self._folder}: {err}; it must be writable and among the runtime's cdi_spec_dirs"
@@ -69,10 +70,10 @@ class CdiStore:
         try:
             data = cdi_spec.encode_spec(owned)
             try:
-                atomic.write_atomically(path, data, mode=_MODE, sync_file=False, sync_folder=False)
+                files.write_atomically(path, data, mode=_MODE, sync_file=False, sync_folder=False)
             except FileNotFoundError:
                 self._make_folder()
-                atomic.write_atomically(path, data, mode=_MODE, sync_file=False, sync_folder=False)
+                files.write_atomically(path, data, mode=_MODE, sync_file=False, sync_folder=False)
         except SpecInvalid as err:
             raise StateUnwritable(f"CDI file {path}: {err}") from err
         except OSError as err:
@@ -103,8 +104,8 @@ class CdiStore:
         """
         path = self.path(uid)
         try:
-            found = cdi_spec.decode_annotations(atomic.read_bounded(path, SPEC_MAX_BYTES))
-        except (FileNotFoundError, atomic.NotPlainFile, SpecInvalid):
+            found = cdi_spec.decode_annotations(files.read_bounded(path, SPEC_MAX_BYTES))
+        except (FileNotFoundError, files.NotPlainFile, SpecInvalid):
             return None
         except OSError as err:
             raise StateUnwritable(f"reading CDI file {path}: {err}") from err
@@ -131,8 +132,8 @@ class CdiStore:
     def _read_owner(self, path: Path) -> str | None:
         """Whose file it is; None where there is none, or where it does not say."""
         try:
-            return cdi_spec.decode_annotations(atomic.read_bounded(path, SPEC_MAX_BYTES)).get(OWNER_ANNOTATION)
-        except (FileNotFoundError, atomic.NotPlainFile, SpecInvalid):
+            return cdi_spec.decode_annotations(files.read_bounded(path, SPEC_MAX_BYTES)).get(OWNER_ANNOTATION)
+        except (FileNotFoundError, files.NotPlainFile, SpecInvalid):
             return None
 
     def _make_folder(self) -> None:

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from driver import log
-from driver.cdi import atomic
+from driver import files, log
 from driver.claims.effects import ClaimReader
 from driver.claims.model import ClaimRef, Deadline
 from driver.claims.store import Stored
@@ -85,7 +84,7 @@ class Cleanup:
     def _read_kubelet_state(self) -> bytes | None:
         """The bytes of the kubelet's file, of which no format is assumed; None when it cannot be read whole."""
         try:
-            state = atomic.read_bounded(self.kubelet_state, KUBELET_STATE_MAX_BYTES)
+            state = files.read_bounded(self.kubelet_state, KUBELET_STATE_MAX_BYTES)
         except OSError as err:
             log.event(_LOG, log.WARNING, "claims are kept: the kubelet's state is unreadable", error=err)
             return None

@@ -8,7 +8,6 @@ every claim is prepared, and its metadata written, afresh.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,10 @@ from typing import Any
 
 import msgspec
 
+from driver import files
 from driver.api.meta_v1 import ObjectMeta
 from driver.api.resource_v1 import Attribute
-from driver.cdi import atomic, names
+from driver.cdi import names
 from driver.cdi import spec as cdi_spec
 from driver.cdi.spec import CdiDevice, CdiSpec, ContainerEdits, Mount
 from driver.cdi.store import OWNER_ANNOTATION, SPEC_MAX_BYTES
@@ -86,10 +86,10 @@ class MetadataFolder:
             for request in description.requests():
                 path = self._path(self._place.folder, description.ref, request)
                 _make_folders(self._place.folder, path.parent)
-                _replace(path, encode_metadata(description, request, self._place.driver))
+                _write(path, encode_metadata(description, request, self._place.driver))
                 spec = self._build_spec(description, request)
                 self._place.cdi_folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-                _replace(self._cdi_path(description.ref, request), cdi_spec.encode_spec(spec))
+                _write(self._cdi_path(description.ref, request), cdi_spec.encode_spec(spec))
                 ids[request] = names.build_device_id(spec.kind, spec.devices[0].name)
         return ids
 
@@ -132,13 +132,15 @@ class MetadataFolder:
         prefix = f"{self._place.driver}_metadata_{names.validate_uid(ref.uid)}_"
         everything = _list_folder(self._place.cdi_folder)
         whole = [self._place.cdi_folder / name for name in everything if name.startswith(prefix) and name.endswith(".json")]
-        halves = [self._place.cdi_folder / name for name in everything if name.startswith(f".{prefix}") and _is_half(name)]
+        halves = [
+            self._place.cdi_folder / name for name in everything if name.startswith(f".{prefix}") and files.is_temporary(name)
+        ]
         return [*(path for path in whole if self._is_own(path)), *halves]
 
     def _is_own(self, path: Path) -> bool:
         try:
-            annotations = cdi_spec.decode_annotations(atomic.read_bounded(path, SPEC_MAX_BYTES))
-        except (FileNotFoundError, atomic.NotPlainFile, cdi_spec.SpecInvalid):
+            annotations = cdi_spec.decode_annotations(files.read_bounded(path, SPEC_MAX_BYTES))
+        except (FileNotFoundError, files.NotPlainFile, cdi_spec.SpecInvalid):
             return False
         return annotations.get(OWNER_ANNOTATION) == self._place.owner
 
@@ -193,16 +195,8 @@ def _checked(name: str) -> str:
     return name
 
 
-def _replace(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_bytes(data)
-    temporary.chmod(_FILE_MODE)
-    temporary.replace(path)
-
-
-def _is_half(name: str) -> bool:
-    """True for what ``_replace`` leaves when the process is killed in it."""
-    return name.startswith(".") and name.endswith(".tmp")
+def _write(path: Path, data: bytes) -> None:
+    files.write_atomically(path, data, mode=_FILE_MODE, sync_file=False, sync_folder=False)
 
 
 def _delete_request(folder: Path, ref: ClaimRef) -> None:
@@ -216,7 +210,7 @@ def _delete_request(folder: Path, ref: ClaimRef) -> None:
         return
     path.unlink(missing_ok=True)
     for name in _list_folder(folder):
-        if _is_half(name):
+        if files.is_temporary(name):
             (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(FileNotFoundError):
         folder.rmdir()
@@ -225,12 +219,12 @@ def _delete_request(folder: Path, ref: ClaimRef) -> None:
 def _read_uid(path: Path) -> str:
     """The uid of the claim that a metadata file is of; nothing where it does not say."""
     try:
-        newest, _, _ = atomic.read_bounded(path, SPEC_MAX_BYTES).partition(b"\n")
+        newest, _, _ = files.read_bounded(path, SPEC_MAX_BYTES).partition(b"\n")
         return msgspec.json.decode(newest, type=_Described).metadata.uid
     except (
         FileNotFoundError,
         NotADirectoryError,
-        atomic.NotPlainFile,
+        files.NotPlainFile,
         msgspec.MsgspecError,
         UnicodeDecodeError,
         RecursionError,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from driver.cdi import atomic
+from driver import files
 from driver.cdi import names as cdi_names
 from driver.claims import record as claim_record
 from driver.claims.record import ClaimRecord, RecordInvalid, State
@@ -52,7 +52,7 @@ class RecordFolder:
         """
         with self._named_errors("making"):
             self.folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-            atomic.delete_leftovers(self.folder, "")
+            files.delete_leftovers(self.folder, "")
 
     def read(self, uid: ClaimUID) -> Stored | Corrupt | None:
         """The claim's record as it stands on disk now.
@@ -83,7 +83,7 @@ class RecordFolder:
             raise StateUnwritable(f"{record.ref()}: this claim cannot be recorded, and so not be prepared: {err}") from err
         must_last = record.state is not State.UNPREPARE_STARTED
         with self._named_errors("writing", uid):
-            atomic.write_atomically(self._path(uid, RECORD_SUFFIX), data, mode=_MODE, sync_folder=must_last)
+            files.write_atomically(self._path(uid, RECORD_SUFFIX), data, mode=_MODE, sync_folder=must_last)
             self._path(uid, CORRUPT_SUFFIX).unlink(missing_ok=True)
 
     def delete(self, uid: ClaimUID) -> None:
@@ -95,7 +95,7 @@ class RecordFolder:
         with self._named_errors("deleting", uid):
             for suffix in (RECORD_SUFFIX, CORRUPT_SUFFIX):
                 self._path(uid, suffix).unlink(missing_ok=True)
-            atomic.sync(self.folder)
+            files.sync(self.folder)
 
     def set_aside(self, corrupt: Corrupt) -> Corrupt:
         """Rename a corrupt record, so that nothing overwrites it by accident; it goes on blocking its devices (R12).
@@ -107,7 +107,7 @@ class RecordFolder:
             aside = self._path(corrupt.uid, CORRUPT_SUFFIX)
             if corrupt.path != aside:
                 corrupt.path.replace(aside)
-                atomic.sync(self.folder)
+                files.sync(self.folder)
         return Corrupt(uid=corrupt.uid, path=aside, why=corrupt.why)
 
     def _path(self, uid: ClaimUID, suffix: str) -> Path:
@@ -132,8 +132,8 @@ def read_file(path: Path, uid: ClaimUID) -> Stored | Corrupt:
         path.lstat()
         return Corrupt(uid=uid, path=path, why="it was set aside before")
     try:
-        record, body = claim_record.decode_record(atomic.read_bounded(path, claim_record.RECORD_MAX_BYTES))
-    except (RecordInvalid, atomic.NotPlainFile) as err:
+        record, body = claim_record.decode_record(files.read_bounded(path, claim_record.RECORD_MAX_BYTES))
+    except (RecordInvalid, files.NotPlainFile) as err:
         return Corrupt(uid=uid, path=path, why=str(err))
     if record.uid != uid:
         return Corrupt(uid=uid, path=path, why=f"it is the record of claim {record.uid}")

@@ -6,8 +6,8 @@ import threading
 from pathlib import Path
 
 from driver import log
-from driver.cdi.atomic import read_bounded, write_atomically
 from driver.errors import StateUnwritable
+from driver.files import read_bounded, write_atomically
 from driver.resourceslice.inventory import INVENTORY_MAX_BYTES, Inventory, decode_inventory, encode_inventory
 
 _LOG = log.logger(__name__)

@@ -6,9 +6,7 @@ import os
 import threading
 from pathlib import Path
 
-
-def _build_temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+from driver.files import write_atomically
 
 
 def write_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
@@ -18,10 +16,7 @@ def write_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
             return
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _build_temporary(path)
-    temporary.write_bytes(data)
-    temporary.chmod(mode)
-    temporary.replace(path)
+    write_atomically(path, data, mode=mode, sync_file=False, sync_folder=False)
 
 
 def write_link(path: Path, target: str) -> None:
@@ -29,7 +24,7 @@ def write_link(path: Path, target: str) -> None:
     if path.is_symlink() and os.readlink(path) == target:  # noqa: PTH115 - the text, not a Path that has lost its form
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _build_temporary(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(target)
     temporary.replace(path)

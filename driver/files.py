@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and are never more than they should be."""
 
 from __future__ import annotations
 
@@ -52,6 +52,11 @@ def sync(folder: Path) -> None:
         os.close(descriptor)
 
 
+def is_temporary(name: str) -> bool:
+    """True for what a process leaves that is killed in ``write_atomically``."""
+    return name.startswith(".") and name.endswith(_SUFFIX)
+
+
 def delete_leftovers(folder: Path, prefix: str, *, now_s: float | None = None) -> int:
     """Delete temporary files that a killed process left for files whose name begins with ``prefix``; how many.
 
@@ -61,7 +66,7 @@ def delete_leftovers(folder: Path, prefix: str, *, now_s: float | None = None) -
     limit = (time.time() if now_s is None else now_s) - _LEFTOVER_AGE_S
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
-            if not (entry.name.startswith(f".{prefix}") and entry.name.endswith(_SUFFIX)):
+            if not (is_temporary(entry.name) and entry.name.startswith(f".{prefix}")):
                 continue
             with contextlib.suppress(FileNotFoundError):
                 if entry.stat(follow_symlinks=False).st_mtime < limit:

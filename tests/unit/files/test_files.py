@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from driver.cdi.atomic import NotPlainFile, delete_leftovers, read_bounded, write_atomically
+from driver.files import NotPlainFile, delete_leftovers, read_bounded, write_atomically
 
 
 def write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
