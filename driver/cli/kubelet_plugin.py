@@ -53,11 +53,12 @@ def run(args: argparse.Namespace) -> int:
         AnotherPublisher: another driver of the same name serves this node.
         DriverError: a folder or a socket cannot be had.
     """
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it can be heeded; the first pass comes by itself
     from driver import log  # noqa: PLC0415
     from driver.cli.backend import OpenedForEachPass, open_backend  # noqa: PLC0415  (with it come gRPC, msgspec and the rest)
     from driver.kube.client import KubeClient  # noqa: PLC0415
     from driver.kube.credentials import read_credentials  # noqa: PLC0415
-    from driver.node.node_plugin import NodePlugin  # noqa: PLC0415
+    from driver.node.node_plugin import Ask, NodePlugin  # noqa: PLC0415
 
     settings = load(args, os.environ, required=("node_name",))
     os.umask(0o077)
@@ -65,9 +66,9 @@ def run(args: argparse.Namespace) -> int:
     backend = open_backend(settings, settings.mock_state_dir)
     client = KubeClient(read_credentials(str(settings.kubeconfig or "")))
     plugin = NodePlugin(_build_node_settings(settings), OpenedForEachPass(backend), backend.roots, client)
-    signal.signal(signal.SIGTERM, lambda *_: plugin.end())
-    signal.signal(signal.SIGINT, lambda *_: plugin.end())
-    signal.signal(signal.SIGHUP, lambda *_: plugin.look_again())
+    signal.signal(signal.SIGTERM, lambda *_: plugin.ask(Ask.END))
+    signal.signal(signal.SIGINT, lambda *_: plugin.ask(Ask.END))
+    signal.signal(signal.SIGHUP, lambda *_: plugin.ask(Ask.LOOK_AGAIN))
     try:
         plugin.start()
         plugin.wait()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import threading
+import enum
+import queue
 
 from driver.cdi.host import HostFacts
 from driver.cdi.store import CdiStore
@@ -35,13 +36,20 @@ LAST_WORDS_S = 2.0
 """How long an event about why the process ends may take to reach the API server."""
 
 
+class Ask(enum.Enum):
+    """What a signal asks for."""
+
+    END = "end"
+    LOOK_AGAIN = "look again"
+
+
 class NodePlugin:
     """Threads begin in ``start``; ``wait`` returns when something must end the process."""
 
     def __init__(self, settings: NodeSettings, machine: MachineReader, roots: Roots, client: KubeClient) -> None:
         self._settings = settings
         self._roots = roots
-        self._ended = threading.Event()
+        self._asked: queue.SimpleQueue[Ask] = queue.SimpleQueue()
         self._refusal = ""
         source = Source(controller=f"{settings.driver_name}/kubelet-plugin", instance=settings.node_name)
         self._events = EventRecorder(client, source)
@@ -92,22 +100,23 @@ class NodePlugin:
         self._server.start()
 
     def wait(self) -> None:
-        """Return after ``end``.
+        """Do what is asked for, until the end is.
 
         Raises:
             AnotherPublisher: another driver of our name publishes this node.
         """
-        self._ended.wait()
+        while self._asked.get() is Ask.LOOK_AGAIN:
+            self.look_again()
         if self._refusal:
             self._events.flush(LAST_WORDS_S)
             raise AnotherPublisher(self._refusal)
 
-    def end(self) -> None:
-        """Make ``wait`` return; safe in a signal handler."""
-        self._ended.set()
+    def ask(self, what: Ask) -> None:
+        """Have ``wait`` do it. Safe in a signal handler, also in one that interrupts another."""
+        self._asked.put(what)
 
     def look_again(self) -> None:
-        """Read the machine now; safe in a signal handler."""
+        """Read the machine now. For threads: in a signal handler it could wait for a lock that its own thread holds."""
         self._machine.wake()
 
     def stop(self, grace_s: float) -> bool:
@@ -140,7 +149,7 @@ class NodePlugin:
     def _refuse(self, reason: str) -> None:
         self._reports.warn("AnotherPublisher", reason)
         self._refusal = reason
-        self._ended.set()
+        self._asked.put(Ask.END)
 
     def _note_registered(self) -> None:
         self._preparer.note_registered()
