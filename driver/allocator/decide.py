@@ -9,7 +9,6 @@ from operator import itemgetter
 
 from driver.allocator.fleet import BucketKey, Fleet, View
 from driver.allocator.miss import Miss, build_miss
-from driver.allocator.objective import Score
 from driver.allocator.problem import Problem
 from driver.allocator.search import Found, Pick
 
@@ -79,12 +78,13 @@ def _some(view: View, names: Sequence[str]) -> list[tuple[BucketKey, Sequence[st
 
 
 def _in_order(found: Sequence[tuple[Found, Sequence[str]]]) -> Iterator[tuple[str, Found]]:
-    """Nodes from the best on: by score, then by name."""
-    by_score: dict[Score, list[Iterator[tuple[str, Found]]]] = {}
-    for answer, names in found:
-        by_score.setdefault(answer.score, []).append(_named(names, answer))
-    for score in sorted(by_score):
-        yield from heapq.merge(*by_score[score], key=itemgetter(0))
+    """Nodes from the best on: by score, then by name. Nearly always the first is taken, so it comes without sorting."""
+    left = list(found)
+    while left:
+        best = min(answer.score for answer, _ in left)
+        equal = [(answer, names) for answer, names in left if answer.score == best]
+        yield from heapq.merge(*(_named(names, answer) for answer, names in equal), key=itemgetter(0))
+        left = [(answer, names) for answer, names in left if answer.score != best]
 
 
 def _named(names: Sequence[str], answer: Found) -> Iterator[tuple[str, Found]]:

@@ -20,6 +20,8 @@ from driver.allocator.statics import Statics, build_statics
 from driver.allocator.taints import Fence
 
 _MOST_VIEWS = 24
+_STEPS_A_DECISION = 30_000
+"""Steps of all searches of one decision. What is left is searched when the problem is met again."""
 _MOST_CHANGES = 50_000
 """Changes that are remembered for views; one that is further behind is made anew."""
 
@@ -148,9 +150,11 @@ class View:
         self._buckets: dict[BucketKey, list[str]] = {}
         self._key_of: dict[str, BucketKey] = {}
         self._answers: dict[BucketKey, Found | NotFound] = {}
+        self._steps = 0
 
     def follow(self, changed: Iterable[str]) -> None:
-        """Move the nodes that changed to where they belong."""
+        """Move the nodes that changed to where they belong. A new decision begins."""
+        self._steps = 0
         for name in changed:
             old = self._key_of.pop(name, None)
             if old is not None:
@@ -179,7 +183,11 @@ class View:
         """The best placement on the nodes of a bucket; ``name`` is one of them."""
         known = self._answers.get(key)
         if known is None:
-            known = self._answers[key] = NodeSearch(self.problem, self.statics(key), self._fleet.taken(name)).run()
+            if self._steps >= _STEPS_A_DECISION:
+                return NotFound(is_proved=False)
+            search = NodeSearch(self.problem, self.statics(key), self._fleet.taken(name))
+            known = self._answers[key] = search.run()
+            self._steps += search.steps
         return known
 
     def _number(self, name: str, node: DeviceNode) -> int:

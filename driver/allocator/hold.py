@@ -1,13 +1,20 @@
 """The hold rule: what keeps a large claim from starving among small ones.
 
-A large claim needs a whole set of GPUs to come free at one place, and small claims take each GPU as it comes. So once a large
-claim has waited too long, it *holds* the node where it will fit soonest, and smaller claims wait for some time before they land
-there, or break what the large claim needs anywhere else. They do not wait for ever: after ``patience_s`` they take what there
-is. Nothing is taken from anybody who runs.
+A large claim needs a whole set of GPUs to come free at one place, and small claims take each GPU as it comes. Two things help,
+and nobody who runs is touched:
+
+* *Sparing.* A smaller claim waits for a while before it breaks a whole set of the largest size that anybody asks for. Most
+  claims are short, so often a GPU comes free elsewhere, and the set stays whole.
+* *Holding.* Once a claim for several GPUs has waited too long, it holds the node where the fewest have to come free, and
+  smaller claims wait for a while before they land there.
+
+Both end with a claim's patience, each by its own wait, so small claims do not starve in turn. ``docs/simulate.md`` has what it
+costs and gains.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,14 +26,14 @@ from driver.allocator.tables import IDEAL_SIZES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldRule:
-    """When the rule sets in, and how long it lasts."""
+    """How long claims wait for each other's sake."""
 
-    after_s: float
-    """A claim for several GPUs that waits longer starves."""
-    patience_s: float
-    """So long a smaller claim leaves to a starving one what that needs."""
-    memory_s: float
-    """So long after a claim starved such sets are spared: where one starved the next one will."""
+    after_s: float = math.inf
+    """A claim for several GPUs that waits longer holds a node."""
+    hold_patience_s: float = 3600.0
+    """So long a smaller claim keeps off the node that is held."""
+    spare_patience_s: float = 0.0
+    """So long a smaller claim does not break a whole set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,45 +49,54 @@ class Waiting:
 
 
 class Holds:
-    """What is held now. Has no clock: each call is told the time."""
+    """What is held now. Has no clock: a claim says how long it has waited."""
 
     def __init__(self, rule: HoldRule) -> None:
-        self._rule = rule
+        self.rule = rule
         self.node: str | None = None
         """The node that is held, if any."""
         self.key: str | None = None
         """Whom it is held for."""
-        self._size = 0
+        self._count = 0
         self._spared = 0
-        self._starved_s = float("-inf")
 
-    def update(self, fleet: Fleet, waiting: Sequence[Waiting], now_s: float) -> None:
+    def update(self, fleet: Fleet, waiting: Sequence[Waiting]) -> None:
         """Look at the queue anew. The oldest starving claim of the highest priority holds; it keeps its node while it waits."""
-        starving = [each for each in waiting if each.count > 1 and each.waited_s >= self._rule.after_s]
+        for each in waiting:
+            self._spared = max(self._spared, next((size for size in IDEAL_SIZES if size <= each.count), 0))
+        starving = [each for each in waiting if each.count > 1 and each.waited_s >= self.rule.after_s]
         first = max(starving, key=lambda each: (each.priority, each.waited_s, each.key), default=None)
         if first is None:
             self.node = self.key = None
-            return
-        self._starved_s = now_s
-        self._size = first.count
-        self._spared = next((size for size in IDEAL_SIZES if size <= first.count), 0)
-        if self.key != first.key or self.node not in fleet.nodes:
-            self.key, self.node = first.key, choose_soonest(fleet, first.problem, first.count)
+        elif self.key != first.key or self.node not in fleet.nodes:
+            self.key, self._count = first.key, first.count
+            self.node = choose_soonest(fleet, first.problem, first.count)
 
     def allows(self, claim: Waiting, node: str) -> bool:
         """False where the node is held for somebody else and the claim can still wait."""
-        return node != self.node or claim.key == self.key or self._is_past(claim)
-
-    def accepts(self, claim: Waiting, found: Found, now_s: float) -> bool:
-        """False where the placement breaks a set that starving claims need and the claim can still wait."""
-        if self._is_past(claim) or claim.key == self.key or now_s - self._starved_s > self._rule.memory_s:
+        if node != self.node or claim.key == self.key:
             return True
-        return not any(
-            broken for size, broken in zip(IDEAL_SIZES, found.damage, strict=True) if claim.count < size <= self._size
+        return claim.count >= self._count or claim.waited_s >= self.rule.hold_patience_s
+
+    def accepts(self, claim: Waiting, found: Found) -> bool:
+        """False where the placement breaks a whole set that larger claims ask for and the claim can still wait."""
+        if claim.count >= self._spared or claim.waited_s >= self.rule.spare_patience_s:
+            return True
+        return not any(broken for size, broken in zip(IDEAL_SIZES, found.damage, strict=True) if size == self._spared)
+
+    def patience(self, claim: Waiting) -> tuple[bool, bool, bool]:
+        """Whether it holds, and which of its patience is used up: what ``allows`` and ``accepts`` go by, beside its count."""
+        return (
+            claim.key == self.key,
+            claim.waited_s >= self.rule.hold_patience_s,
+            claim.waited_s >= self.rule.spare_patience_s,
         )
 
-    def _is_past(self, claim: Waiting) -> bool:
-        return claim.count >= self._size or claim.waited_s >= self._rule.patience_s
+    def next_change_s(self, waiting: Sequence[Waiting]) -> float | None:
+        """In how many seconds the rule judges one of them otherwise; None where it never does."""
+        delays = (self.rule.after_s, self.rule.hold_patience_s, self.rule.spare_patience_s)
+        left = (delay - each.waited_s for each in waiting for delay in delays)
+        return min((each for each in left if 0 < each < math.inf), default=None)
 
 
 def choose_soonest(fleet: Fleet, problem: Problem, count: int) -> str | None:

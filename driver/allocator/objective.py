@@ -2,7 +2,8 @@
 
 In this order (``docs/allocation.md`` has the reasons): earlier alternatives of ``firstAvailable``; less loss of link class
 against the best set of that size on that machine when empty, by weakest hop of the ring, then by sum; fewer ideal eights, then
-fours, broken; the fuller node; fewer twos broken, fewer GPUs made unusable; fewer NUMA nodes and PCIe roots.
+fours, broken; the fuller node; fewer twos broken, fewer GPUs made unusable, less bandwidth lost to others; fewer NUMA nodes and
+PCIe roots.
 """
 
 from __future__ import annotations
@@ -52,6 +53,10 @@ class Objective:
     def damage(self, free: int, left: int) -> tuple[int, int, int]:
         """Ideal eights, fours and twos that ``free`` has and ``left`` has not."""
         return self._tables.damage(free, free & ~left)
+
+    def links_lost(self, free: int, left: int) -> int:
+        """The bandwidth that those who come later can no longer have: of all links to GPUs that are free no longer."""
+        return self._tables.bandwidth(free) - self._tables.bandwidth(left)
 
     def span(self, mask: int) -> int:
         """NUMA nodes and PCIe roots that the set lies on."""

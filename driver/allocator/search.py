@@ -22,10 +22,11 @@ from driver.allocator.statics import Statics
 from driver.allocator.tables import positions_of
 from driver.api.resource_v1 import ALLOCATION_RESULTS_MAX
 
-FIND_STEPS = 40_000
-"""Sets that are tried before the search gives up without a placement."""
-IMPROVE_STEPS = 3_000
-"""Sets that are tried to better a placement."""
+FIND_STEPS = 10_000
+"""Steps before the search gives up without a placement. A set that is tried is a step, and so are a few that are judged."""
+IMPROVE_STEPS = 2_000
+"""Steps that are taken to better a placement."""
+_JUDGED_A_STEP = 8
 _SORTED_ALONE = 12_870
 _SORTED = 512
 """As many choices are judged and tried best first; more are taken as they come. 12,870 are all eights out of 16."""
@@ -100,7 +101,7 @@ class NodeSearch:
         self._is_first_fit = first_fit is not None
         self._counters = remaining_counters(statics, taken)
         self._usable = self._objective.usable(taken.mask, self._counters)
-        self._steps = 0
+        self.steps = 0
         self._best: Found | None = None
         self._is_cut = False
 
@@ -117,15 +118,35 @@ class NodeSearch:
             picks=(),
             sets=(),
         )
-        self._extend(0, start)
+        if not self._is_hopeless():
+            self._extend(0, start)
         if self._best is None:
             return NotFound(is_proved=not self._is_cut)
         return replace(self._best, is_proved=not self._is_cut)
 
+    def _is_hopeless(self) -> bool:
+        """True where counting alone says that there is no placement: what would make a search try everything in vain."""
+        for number, (owner, constraint) in enumerate(self._constraints):
+            pattern = self._statics.patterns[number]
+            need = reachable = 0
+            for slot in self._slots:
+                covered = [slot.claim == owner and constraint.covers(each) for _, each in slot.alternatives]
+                if all(covered):
+                    need += min(each.count or 1 for _, each in slot.alternatives)
+                    for flat, each in slot.alternatives:
+                        reachable |= self._statics.eligible[flat] & ~(0 if each.is_admin else self._taken.mask)
+            if not constraint.is_distinct and reachable & self._statics.shape.shared:
+                continue  # one device may serve several requests
+            groups = split([reachable], pattern)
+            most = len(groups) if constraint.is_distinct else max((group.bit_count() for group in groups), default=0)
+            if need > most:
+                return True
+        return False
+
     def _is_over(self) -> bool:
         if self._best is not None and (self._is_first_fit or len(self._slots) == 1):
             return True
-        if self._steps >= (FIND_STEPS if self._best is None else IMPROVE_STEPS):
+        if self.steps >= (FIND_STEPS if self._best is None else IMPROVE_STEPS):
             self._is_cut = True
         return self._is_cut
 
@@ -140,7 +161,7 @@ class NodeSearch:
             for mask in self._choose(slot, flat, alternative, state):
                 if self._is_over():
                     return
-                self._steps += 1
+                self.steps += 1
                 taken = self._take(slot, Pick(slot.claim, slot.request, alternative, flat, mask), order, state)
                 if taken is not None:
                     self._extend(at + 1, taken)
@@ -183,12 +204,14 @@ class NodeSearch:
         first = list(islice(found, limit))
         policy = self._problem.claims[slot.claim].policy
         if len(first) > 1:
+            self.steps += len(first) // _JUDGED_A_STEP if len(self._slots) > 1 else 0
             free = self._usable & ~state.used
 
             def key(mask: int) -> tuple[object, ...]:
                 together = state.gpus | mask
                 damage = self._objective.damage(free, free & ~mask)
-                return self._objective.loss(policy, together), damage, self._objective.span(together), mask
+                rest = self._objective.links_lost(free, free & ~mask), self._objective.span(together), mask
+                return self._objective.loss(policy, together), damage, *rest
 
             first.sort(key=key)
         return first if len(first) < limit else chain(first, found)
@@ -273,6 +296,7 @@ class NodeSearch:
             -free if self._problem.packing_is_spread else free,
             damage[2],
             (self._usable & ~left).bit_count(),
+            judge.links_lost(self._usable, left),
             sum(judge.span(mask) for mask in state.sets),
         )
 

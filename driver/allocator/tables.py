@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import combinations
 
 from driver.allocator.links import LinkModel
 from driver.allocator.rings import Ring, choose_ring
@@ -43,6 +44,7 @@ class LinkTables:
         self._ideal: dict[int, tuple[tuple[int, ...], ...]] = {}
         self._disjoint: dict[tuple[int, tuple[int, ...]], int] = {}
         self._damage: dict[tuple[int, int], Damage] = {}
+        self._bandwidth: dict[int, int] = {}
 
     def ring(self, mask: int) -> Ring:
         """The best ring over the set."""
@@ -73,6 +75,14 @@ class LinkTables:
         if known is None:
             eights, fours, twos = (self.disjoint(free, size) - self.disjoint(left, size) for size in IDEAL_SIZES)
             known = self._damage[key] = (eights, fours, twos)
+        return known
+
+    def bandwidth(self, mask: int) -> int:
+        """The sum of all links within the set."""
+        known = self._bandwidth.get(mask)
+        if known is None:
+            members = list(positions_of(mask))
+            known = self._bandwidth[mask] = sum(self.model.values[a][b] for a, b in combinations(members, 2))
         return known
 
     def numa_nodes(self, mask: int) -> int:

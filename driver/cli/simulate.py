@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from driver.cli.parser import Commands
+from driver.cli.parser import Commands, Parser
 from driver.errors import SettingsInvalid
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _POLICIES = ("pack", "spread", "first-fit", "random")
 _MOST_NODES = 20_000
-_MEMORY_S = 86_400.0
 
 _DESCRIPTION = """\
 Play a list of pods against a fleet, with the allocator that the controller uses
@@ -67,23 +67,32 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--policy", choices=_POLICIES, default="pack", help="who chooses (default: pack)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="for --policy random (default: 0)")
     parser.add_argument("--no-departures", action="store_true", help="pods stay for ever")
-    parser.add_argument(
-        "--hold-after",
-        type=float,
-        metavar="SECONDS",
-        help="a pod for several GPUs that waits longer starves: smaller ones leave it what it needs (default: no such rule)",
-    )
-    parser.add_argument(
-        "--hold-patience",
-        type=float,
-        default=7200.0,
-        metavar="SECONDS",
-        help="how long smaller pods do so, each by its own wait (default: 7200)",
-    )
+    _add_rule(parser)
     parser.add_argument("--picture", metavar="FILE", help="write occupancy and waits over time to FILE, as SVG")
     parser.add_argument(
         "-o", "--output", choices=("table", "json"), default="table", help="form of the output (default: table)"
     )
+
+
+def _add_rule(parser: Parser) -> None:
+    group = parser.add_argument_group("the hold rule, for --policy pack (docs/simulate.md)")
+    for flag, default, text in (
+        (
+            "--hold-after",
+            None,
+            "a pod for several GPUs that waits longer holds the node where it fits soonest (default: never)",
+        ),
+        ("--hold-patience", 3600.0, "so long smaller pods keep off that node, each by its own wait (default: 3600)"),
+        ("--spare-patience", 0.0, "so long a smaller pod waits before it breaks a whole set of the largest size (default: 0)"),
+    ):
+        group.add_argument(flag, type=_seconds, metavar="SECONDS", default=default, help=text)
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < math.inf:
+        raise ValueError
+    return number
 
 
 def run(args: argparse.Namespace) -> int:
@@ -130,8 +139,12 @@ def _play(
     from driver.cli.simulation.report import Setting, build_report  # noqa: PLC0415
 
     rule = None
-    if args.hold_after is not None:
-        rule = HoldRule(after_s=args.hold_after, patience_s=args.hold_patience, memory_s=_MEMORY_S)
+    if args.hold_after is not None or args.spare_patience:
+        rule = HoldRule(
+            after_s=math.inf if args.hold_after is None else args.hold_after,
+            hold_patience_s=args.hold_patience,
+            spare_patience_s=args.spare_patience,
+        )
     fleet = build_fleet(nodes, build_engine())
     chooser = build_chooser(args.policy, fleet, seed=args.seed, rule=rule)
     replay = Replay(chooser)

@@ -29,6 +29,8 @@ from driver.cli.simulation.arrivals import Arrival
 from driver.cli.simulation.fleets import DRIVER
 from driver.cli.simulation.report import Links
 
+_LATER_S = 0.001
+
 
 def build_pod_problem(pod: Arrival) -> Problem:
     """The problem of a pod's one claim."""
@@ -94,25 +96,24 @@ class _Placed:
 class ControllerChooser(_Placed):
     """Our controller: the allocator, with or without the hold rule."""
 
-    def __init__(self, fleet: Fleet, holds: Holds | None, rule: HoldRule | None) -> None:
+    def __init__(self, fleet: Fleet, holds: Holds | None) -> None:
         super().__init__(fleet)
         self._holds = holds
-        self._rule = rule
 
     def before(self, waiting: Sequence[Arrival], now_s: float) -> float | None:
         """The hold rule looks at the queue; it wants to look again when somebody starves or loses patience."""
-        if self._holds is None or self._rule is None:
+        if self._holds is None:
             return None
-        self._holds.update(self.fleet, [self._waiting(pod, now_s) for pod in waiting], now_s)
-        moments = (pod.at_s + delay for pod in waiting for delay in (self._rule.after_s, self._rule.patience_s))
-        return min((moment for moment in moments if moment > now_s), default=None)
+        claims = [self._waiting(pod, now_s) for pod in waiting]
+        self._holds.update(self.fleet, claims)
+        change_s = self._holds.next_change_s(claims)
+        # A moment later than exactly then, or rounding could make it wake up just before, again and again.
+        return None if change_s is None else now_s + change_s + _LATER_S
 
     def kind(self, pod: Arrival, now_s: float) -> object:
-        """Pods that ask for the same; with the hold rule also by whether they still have patience, and who holds."""
+        """Pods that ask for the same; with the hold rule also by whether they still have patience."""
         problem = self.problem_of(pod)
-        if self._holds is None or self._rule is None:
-            return id(problem)
-        return id(problem), now_s - pod.at_s >= self._rule.patience_s, pod.name == self._holds.key
+        return (id(problem), *(self._holds.patience(self._waiting(pod, now_s)) if self._holds is not None else ()))
 
     def place(self, pod: Arrival, now_s: float) -> str | None:
         """Where the allocator puts it."""
@@ -126,7 +127,7 @@ class ControllerChooser(_Placed):
                 self.fleet,
                 problem,
                 allows=lambda node: holds.allows(claim, node),
-                accepts=lambda found: holds.accepts(claim, found, now_s),
+                accepts=lambda found: holds.accepts(claim, found),
             )
         if placement is None:
             return None
@@ -171,7 +172,7 @@ class FirstFitChooser(_Placed):
 def build_chooser(policy: str, fleet: Fleet, *, seed: int, rule: HoldRule | None) -> ControllerChooser | FirstFitChooser:
     """The chooser of a policy: one of ``POLICIES``."""
     if policy == "pack":
-        return ControllerChooser(fleet, None if rule is None else Holds(rule), rule)
+        return ControllerChooser(fleet, None if rule is None else Holds(rule))
     if policy == "spread":
         return FirstFitChooser(fleet, _emptiest_first)
     if policy == "first-fit":
