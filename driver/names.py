@@ -1,7 +1,6 @@
-"""The types of the names that travel: never a bare ``str`` in a signature.
+"""The types of the names that travel, and Kubernetes' grammar for those that come from outside.
 
-A value of these types has passed the check of the module that makes it (``topology.names``, ``api``); a name that comes from
-outside becomes one only there.
+Text from outside is checked by one of the functions below before it becomes part of a path, a lock or another name.
 """
 
 from __future__ import annotations
@@ -10,6 +9,10 @@ import re
 from dataclasses import dataclass
 from typing import NewType
 
+_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_DNS_SUBDOMAIN_MAX = 253
 _PCI = re.compile(r"(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])")
 
 ClaimUID = NewType("ClaimUID", str)
@@ -53,3 +56,18 @@ class PciAddress:
     def __str__(self) -> str:
         """Linux's form, ``0000:4e:00.0``: lower case, four digits of domain or as many as it needs."""
         return f"{self.domain:04x}:{self.bus:02x}:{self.device:02x}.{self.function:x}"
+
+
+def is_uid(text: str) -> bool:
+    """True for the text of an object's uid."""
+    return _UID.fullmatch(text) is not None
+
+
+def is_dns_label(text: str) -> bool:
+    """True for at most 63 characters of lower-case letters, digits and inner dashes."""
+    return _DNS_LABEL.fullmatch(text) is not None
+
+
+def is_dns_subdomain(text: str) -> bool:
+    """True for lower-case names joined by dots, at most 253 characters: what Kubernetes takes for an object's name."""
+    return len(text) <= _DNS_SUBDOMAIN_MAX and _DNS_SUBDOMAIN.fullmatch(text) is not None

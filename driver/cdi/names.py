@@ -9,16 +9,12 @@ from __future__ import annotations
 import re
 
 from driver.errors import ClaimError
-from driver.names import CDIDeviceID, ClaimUID, DeviceName
+from driver.names import CDIDeviceID, ClaimUID, DeviceName, is_uid
 
 CLAIM_KIND = "k8s.gpu.nvidia.com/claim"
 
-_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _KIND_PART = re.compile(r"[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _DEVICE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?")
-_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-DNS_SUBDOMAIN_MAX = 253
 
 
 def validate_uid(text: str) -> ClaimUID:
@@ -27,24 +23,9 @@ def validate_uid(text: str) -> ClaimUID:
     Raises:
         ClaimError: it is none.
     """
-    if _UID.fullmatch(text) is None:
+    if not is_uid(text):
         raise ClaimError(f"{text[:64]!r} is no claim uid (36 characters of lower-case hex and dashes)")
     return ClaimUID(text)
-
-
-def is_uid(text: str) -> bool:
-    """True for the text of a claim's uid."""
-    return _UID.fullmatch(text) is not None
-
-
-def is_dns_label(text: str) -> bool:
-    """True for at most 63 characters of lower-case letters, digits and inner dashes."""
-    return _DNS_LABEL.fullmatch(text) is not None
-
-
-def is_dns_subdomain(text: str) -> bool:
-    """True for DNS labels joined by dots, at most 253 characters: what Kubernetes takes for a claim's name."""
-    return len(text) <= DNS_SUBDOMAIN_MAX and _DNS_SUBDOMAIN.fullmatch(text) is not None
 
 
 def is_legal_kind(text: str) -> bool:

@@ -14,7 +14,7 @@ from driver.cdi import names
 from driver.cdi import spec as cdi_spec
 from driver.cdi.spec import CdiSpec, SpecInvalid
 from driver.errors import StateUnwritable
-from driver.names import ClaimUID
+from driver.names import ClaimUID, is_uid
 
 OWNER_ANNOTATION = "gpu-dra.io/owner"
 RECORD_ANNOTATION = "gpu-dra.io/record"
@@ -126,7 +126,7 @@ class CdiStore:
     def _scan(self) -> Iterator[tuple[ClaimUID, Path]]:
         for path in self._folder.glob(f"{_PREFIX}*{_SUFFIX}"):
             uid = path.name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
-            if names.is_uid(uid):
+            if is_uid(uid):
                 yield ClaimUID(uid), path
 
     def _read_owner(self, path: Path) -> str | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from driver.cdi import names as cdi_names
 from driver.errors import StateUnwritable
-from driver.names import ClaimUID
+from driver.names import ClaimUID, is_uid
 
 KEPT_S = 600.0
 """No prepare is at work for so long: its call ends within a minute."""
@@ -70,7 +70,7 @@ class EndedCounts:
         with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
-                    if cdi_names.is_uid(entry.name) and entry.stat(follow_symlinks=False).st_mtime < limit:
+                    if is_uid(entry.name) and entry.stat(follow_symlinks=False).st_mtime < limit:
                         Path(entry.path).unlink()
 
     def _path(self, uid: ClaimUID) -> Path:

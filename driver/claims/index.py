@@ -13,13 +13,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from driver.cdi import names as cdi_names
 from driver.claims import store
-from driver.claims.plan import Hold
+from driver.claims.plan import Holder
 from driver.claims.record import ClaimRecord
 from driver.claims.store import Corrupt, RecordFolder, Stored
 from driver.errors import StateUnwritable
-from driver.names import ClaimUID, DeviceName
+from driver.names import ClaimUID, DeviceName, is_uid
 
 _CLOCK_TICK_NS = 50_000_000
 """Two writes within one tick of the file system's clock can leave the same mtime; so a file that was this young when it was
@@ -71,18 +70,18 @@ class ClaimIndex:
         """
         return {entry.uid: entry.found for entry in self._read_entries()}
 
-    def read_holders(self, devices: Collection[DeviceName], but: ClaimUID) -> Mapping[DeviceName, tuple[Hold, ...]]:
+    def read_holders(self, devices: Collection[DeviceName], but: ClaimUID) -> Mapping[DeviceName, tuple[Holder, ...]]:
         """Who holds each of ``devices``, the claim ``but`` itself left out. A corrupt record of unknown content holds all.
 
         Raises:
             StateUnwritable: the folder cannot be read.
         """
-        holders: dict[DeviceName, tuple[Hold, ...]] = {}
+        holders: dict[DeviceName, tuple[Holder, ...]] = {}
         for entry in self._read_entries():
             if entry.uid == but or (isinstance(entry.found, Stored) and entry.held.isdisjoint(devices)):
                 continue
-            for device, hold in self._list_holds(entry, devices):
-                holders[device] = (*holders.get(device, ()), hold)
+            for device, holder in self._list_holders(entry, devices):
+                holders[device] = (*holders.get(device, ()), holder)
         return holders
 
     def read_devices(self) -> frozenset[DeviceName]:
@@ -100,15 +99,15 @@ class ClaimIndex:
             known = [entry.last_good for entry in self._entries.values() if entry.uid == uid]
         return next((record for record in known if record is not None), None)
 
-    def _list_holds(self, entry: _Entry, devices: Collection[DeviceName]) -> Iterator[tuple[DeviceName, Hold]]:
+    def _list_holders(self, entry: _Entry, devices: Collection[DeviceName]) -> Iterator[tuple[DeviceName, Holder]]:
         record = self._record_of(entry)
         if record is None:
-            yield from ((device, Hold(by=_describe_corrupt(entry.found))) for device in devices)
+            yield from ((device, Holder(who=_describe_corrupt(entry.found))) for device in devices)
             return
         for device in record.devices:
             name = DeviceName(device.device)
             if name in devices and not device.is_admin:
-                yield name, Hold(by=_describe(record, entry.found), share_id=device.share_id)
+                yield name, Holder(who=_describe(record, entry.found), share_id=device.share_id)
 
     def _record_of(self, entry: _Entry) -> ClaimRecord | None:
         if isinstance(entry.found, Stored):
@@ -146,7 +145,7 @@ class ClaimIndex:
     def _parse(self, name: str, stamp: _Stamp) -> _Entry | None:
         """The file as an entry; None where it is no record's, or gone again."""
         stem, dot, suffix = name.partition(".")
-        if f"{dot}{suffix}" not in (store.RECORD_SUFFIX, store.CORRUPT_SUFFIX) or not cdi_names.is_uid(stem):
+        if f"{dot}{suffix}" not in (store.RECORD_SUFFIX, store.CORRUPT_SUFFIX) or not is_uid(stem):
             return None
         uid, now_ns = ClaimUID(stem), self._now_ns()
         try:

@@ -18,7 +18,7 @@ from driver.cdi import names as cdi_names
 from driver.claims.flock import FileLock
 from driver.claims.model import ClaimRef, Deadline
 from driver.errors import ClaimBusy, StateUnwritable
-from driver.names import ClaimUID
+from driver.names import ClaimUID, is_dns_label
 
 _FOLDER_MODE = 0o700
 _IDLE_NAMES_MAX = 256
@@ -94,7 +94,7 @@ class LockTable:
         with contextlib.ExitStack() as stack:
             for gpu in sorted(set(gpus)):
                 name = f"device-{gpu}"
-                if not cdi_names.is_dns_label(gpu):
+                if not is_dns_label(gpu):
                     raise ValueError(f"{gpu[:80]!r} is no device name")
                 named = stack.enter_context(self._use(name))
                 self._acquire(named, name, ref, deadline, step)

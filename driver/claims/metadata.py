@@ -25,7 +25,7 @@ from driver.cdi.store import OWNER_ANNOTATION, SPEC_MAX_BYTES
 from driver.claims import precedence
 from driver.claims.model import ClaimRef
 from driver.errors import StateUnwritable
-from driver.names import CDIDeviceID, DeviceName
+from driver.names import CDIDeviceID, DeviceName, is_dns_subdomain
 
 VERSIONS = ("metadata.resource.k8s.io/v1beta1", "metadata.resource.k8s.io/v1alpha1")
 CONTAINER_FOLDER = "/var/run/kubernetes.io/dra-device-attributes"
@@ -190,7 +190,7 @@ def _claim_folder(ref: ClaimRef) -> str:
 
 def _checked(name: str) -> str:
     """A name that may stand in a path. What the API server let through always may; nothing else gets further."""
-    if not names.is_dns_subdomain(name):
+    if not is_dns_subdomain(name):
         raise StateUnwritable(f"{name[:80]!r} is no name that may become part of a path")
     return name
 

@@ -26,7 +26,7 @@ from driver.errors import (
     ForeignPool,
     UnknownDevice,
 )
-from driver.names import CDIDeviceID, DeviceName, GpuUUID, PoolName
+from driver.names import CDIDeviceID, DeviceName, GpuUUID, PoolName, is_dns_label
 from driver.topology.model import Gpu
 
 POD_CLAIM_NAME_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
@@ -73,10 +73,10 @@ class PlanningNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
-    """A claim's grip on a device, in whatever state the claim is. ``by`` is text for people."""
+class Holder:
+    """A claim that has a device, in whatever state the claim is. ``who`` is text for people."""
 
-    by: str
+    who: str
     share_id: str | None = None
 
 
@@ -130,7 +130,7 @@ def hash_allocation(allocation: resource_v1.DeviceAllocation, driver: str) -> st
 def _read_pod_claim_name(claim: resource_v1.ResourceClaim) -> str | None:
     """A user may write anything into the annotation of a claim of their own; only a name counts as one."""
     name = claim.metadata.annotations.get(POD_CLAIM_NAME_ANNOTATION)
-    return name if name is not None and cdi_names.is_dns_label(name) else None
+    return name if name is not None and is_dns_label(name) else None
 
 
 def list_exclusive_gpus(plan: ClaimPlan) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ def list_exclusive_gpus(plan: ClaimPlan) -> tuple[str, ...]:
     return tuple(sorted({device.device for device in plan.devices if not device.is_admin}))
 
 
-def validate_exclusive(plan: ClaimPlan, holders: Mapping[DeviceName, Sequence[Hold]]) -> None:
+def validate_exclusive(plan: ClaimPlan, holders: Mapping[DeviceName, Sequence[Holder]]) -> None:
     """Refuses the plan when another claim holds one of its devices, in whatever state (B07).
 
     ``holders`` leaves out the claim itself. Two shares of one device may stand side by side; admin access is let through.
@@ -149,9 +149,11 @@ def validate_exclusive(plan: ClaimPlan, holders: Mapping[DeviceName, Sequence[Ho
     for device in plan.devices:
         if device.is_admin:
             continue
-        for hold in holders.get(device.device, ()):
-            if device.share_id is None or hold.share_id is None:
-                raise DeviceInUse(f"{plan.ref}: device {device.device} is held by {hold.by}; it is tried again until that ends")
+        for holder in holders.get(device.device, ()):
+            if device.share_id is None or holder.share_id is None:
+                raise DeviceInUse(
+                    f"{plan.ref}: device {device.device} is held by {holder.who}; it is tried again until that ends"
+                )
 
 
 def _choose_results(

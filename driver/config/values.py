@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-_DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
-_DNS_SUBDOMAIN = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
+from driver.names import is_dns_subdomain
+
 _POD_UID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _MACHINE = re.compile(r"[^\s@\x00-\x1f][^\x00-\x1f]*")
 _PORT = re.compile(r"[0-9]{1,5}")
@@ -42,7 +42,7 @@ def parse_path(text: str) -> Path:
 
 def parse_node_name(text: str) -> str:
     """A node's name: a DNS subdomain of at most 253 bytes."""
-    if len(text) > 253 or not _DNS_SUBDOMAIN.fullmatch(text):
+    if not is_dns_subdomain(text):
         raise ValueError(
             f"{shown(text)} is no node name; give the name that `kubectl get nodes` shows (lower case, digits, - and .)"
         )
@@ -51,7 +51,7 @@ def parse_node_name(text: str) -> str:
 
 def parse_driver_name(text: str) -> str:
     """A DRA driver's name: a lower-case DNS subdomain of at most 63 bytes."""
-    if len(text) > 63 or not _DNS_SUBDOMAIN.fullmatch(text):
+    if len(text) > 63 or not is_dns_subdomain(text):
         raise ValueError(
             f"{shown(text)} is no driver name; give a lower-case DNS name of at most 63 bytes such as gpu.nvidia.com"
         )

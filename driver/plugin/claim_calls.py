@@ -7,12 +7,11 @@ missing, and also when it finds one that it did not ask for (B59).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from driver.claims.model import ClaimRef
-from driver.names import ClaimUID
+from driver.names import ClaimUID, is_dns_label, is_dns_subdomain, is_uid
 
 MAX_CLAIMS = 512
 """A pod has a handful. What is beyond this in one call is answered with an error."""
@@ -24,12 +23,6 @@ UNASKED_DEADLINE_S = 42.0
 MARGIN_S = 3.0
 """An answer must be with the kubelet before the kubelet stops waiting, so work ends this much earlier."""
 _LONGEST_S = 24 * 3600.0
-
-_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-_NAMESPACE = re.compile(_LABEL)
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*")
-_MAX_NAME = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +80,11 @@ def clean_text(text: str) -> str:
 
 
 def _find_fault(claim: AskedClaim, claims: Mapping[str, ClaimRef]) -> str | None:
-    if _UID.fullmatch(claim.uid) is None:
+    if not is_uid(claim.uid):
         return f"claim uid {_show(claim.uid)}: not 36 characters of lower-case hex and dashes"
-    if _NAMESPACE.fullmatch(claim.namespace) is None:
+    if not is_dns_label(claim.namespace):
         return f"claim uid {claim.uid}: namespace {_show(claim.namespace)} is not a DNS label"
-    if len(claim.name) > _MAX_NAME or _NAME.fullmatch(claim.name) is None:
+    if not is_dns_subdomain(claim.name):
         return f"claim uid {claim.uid}: name {_show(claim.name)} is not a DNS name"
     known = claims.get(claim.uid)
     if known is not None and (known.namespace, known.name) != (claim.namespace, claim.name):

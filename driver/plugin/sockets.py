@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from driver.errors import SettingsInvalid, SocketPathTooLong
+from driver.names import is_dns_subdomain
 
 MAX_PATH_BYTES = 107
 
 _INSTANCE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
-_DRIVER_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ def _choose_fitting(folder: Path, names: tuple[str, ...]) -> Path:
 
 
 def _validate_names(driver_name: str, instance: str, plugin_dir: Path, registry_dir: Path) -> None:
-    if _DRIVER_NAME.fullmatch(driver_name) is None:
+    if len(driver_name) > 63 or not is_dns_subdomain(driver_name):
         raise SettingsInvalid(f"driver name {driver_name!r:.100}: not a DNS name of at most 63 characters")
     if _INSTANCE.fullmatch(instance) is None:
         raise SettingsInvalid(f"instance {instance!r:.100} (the pod's uid): letters, digits and dashes only, at most 63")

@@ -1,4 +1,4 @@
-"""Device names and what they stand for, both ways. This is the only place that makes a ``DeviceName``.
+"""Device names and what they stand for, both ways. No other place makes up a device's name.
 
 A whole GPU is named by its PCI address, ``gpu-0000-4e-00-0``: the slot stays the same when another GPU falls off the bus, while
 NVML's index and the minor number do not (B25). A MIG device's name goes on after that of its GPU (``…-mig-…``), so the two
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 
-from driver.names import DeviceName, PciAddress
+from driver.names import DeviceName, PciAddress, is_dns_label
 
-_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _GPU = re.compile(r"gpu-([0-9a-f]{4}|[1-9a-f][0-9a-f]{4,7})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])")
 
 
@@ -35,7 +34,7 @@ def parse_device_name(text: str) -> DeviceName:
     Raises:
         ValueError: the text is no DNS label of at most 63 bytes, so no driver can have published it.
     """
-    if _LABEL.fullmatch(text) is None:
+    if not is_dns_label(text):
         shown = text if len(text) <= 80 else text[:80] + "…"
         raise ValueError(f"{shown!r} is no device name: a DNS label of at most 63 bytes is needed (lower case, digits, dashes)")
     return DeviceName(text)

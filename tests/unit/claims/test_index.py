@@ -38,7 +38,7 @@ class Folder(RecordFolder):
 
     def holds(self, but: int = 0) -> dict[DeviceName, list[str]]:
         holders = self.index.read_holders({device(0), device(1)}, uid(but))
-        return {name: [hold.by.split(" (")[0] for hold in holds] for name, holds in holders.items() if holds}
+        return {name: [holder.who.split(" (")[0] for holder in each] for name, each in holders.items() if each}
 
 
 def test_each_record_holds_its_devices(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_each_record_holds_its_devices(tmp_path: Path) -> None:
 def test_a_record_in_any_state_holds_its_devices(tmp_path: Path, state: State) -> None:
     folder = Folder(tmp_path)
     folder.write(msgspec.structs.replace(record(1, 0), state=state))
-    assert folder.index.read_holders({device(0)}, uid(0))[device(0)][0].by.endswith(f"({state.value})")
+    assert folder.index.read_holders({device(0)}, uid(0))[device(0)][0].who.endswith(f"({state.value})")
 
 
 def test_b66_a_monitor_holds_nothing_but_its_devices_are_known(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from driver.api import resource_v1
 from driver.api.gpu_config import NVIDIA_VERSION, OWN_VERSION, GpuConfig
 from driver.claims.plan import (
-    Hold,
+    Holder,
     PlannedDevice,
     PlanningNode,
     hash_allocation,
@@ -194,7 +194,7 @@ def test_b66_a_config_of_the_class_does_not_reach_admin_access() -> None:
 def test_b07_a_device_that_another_claim_holds_is_refused_by_its_holder() -> None:
     plan = plan_claim(claim(ref(1), [result(0), result(1)]), ref(1), NODE)
     with pytest.raises(DeviceInUse, match=r"device gpu-0000-11-00-0 is held by claim default/x \(PrepareStarted\)"):
-        validate_exclusive(plan, {device(1): (Hold(by="claim default/x (PrepareStarted)"),)})
+        validate_exclusive(plan, {device(1): (Holder(who="claim default/x (PrepareStarted)"),)})
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_b07_a_device_that_another_claim_holds_is_refused_by_its_holder() -> Non
 )
 def test_only_two_shares_stand_side_by_side(mine: str | None, theirs: str | None, is_refused: bool) -> None:
     plan = plan_claim(claim(ref(1), [result(0, share_id=mine)]), ref(1), NODE)
-    holders = {device(0): (Hold(by="x", share_id=theirs),)}
+    holders = {device(0): (Holder(who="x", share_id=theirs),)}
     if is_refused:
         with pytest.raises(DeviceInUse):
             validate_exclusive(plan, holders)
@@ -214,7 +214,7 @@ def test_only_two_shares_stand_side_by_side(mine: str | None, theirs: str | None
 
 def test_admin_access_is_let_through() -> None:
     plan = plan_claim(claim(ref(1), [result(0, admin_access=True)]), ref(1), NODE)
-    validate_exclusive(plan, {device(0): (Hold(by="x"),)})
+    validate_exclusive(plan, {device(0): (Holder(who="x"),)})
 
 
 def test_two_shares_of_one_device_in_one_claim_have_ids_of_their_own() -> None:
