@@ -60,16 +60,12 @@ class Steps:
         self._last = ("", 0.0)
 
     def begin(self, name: str) -> None:
-        """``name`` begins now; what was before it ends."""
+        """``name`` begins now (nothing does, when it is empty); what was before it ends."""
         now = time.perf_counter()
         before, since = self._last
         if before:
             self.took[before].append((now - since) * 1000)
         self._last = (name, now)
-
-    def end(self) -> None:
-        """What was begun ends."""
-        self.begin("")
 
 
 def build_preparer(folder: Path, kubeconfig: Path, on_step: OnStep) -> tuple[ClaimPreparer, list[DeviceName]]:
