@@ -3,9 +3,10 @@
 One file, ``publish.lock``, and byte-range locks of open file descriptions. Each instance takes the next ticket, a number kept
 in the file, and holds the byte of that number for as long as it lives; the kernel lets go of it when the process ends, however
 it ends. An instance is the publisher while nobody holds a byte beyond its own: so a new instance takes over by arriving, an old
-one yields without being asked, and takes up again if the new one dies. Nothing waits, and nothing polls.
+one yields without being asked, and takes up again if the new one dies.
 
-Byte 0 is held around writes. A new instance therefore does not write before an old one has finished the request it is at.
+Byte 0 is held around writes. A new instance therefore does not write before an old one has finished the request it is at: this
+alone is waited for, by looking again every few hundredths of a second.
 """
 
 from __future__ import annotations
