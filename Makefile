@@ -145,6 +145,11 @@ bench: setup ## Measure: one JSON line a figure
 	$(call say,benchmark)
 	@$(BIN)/python -m hack.bench $(ARGS)
 
+.PHONY: fuzz
+fuzz: setup ## Throw hostile input at a running plugin (ARGS="--seed 2 --count 5000 --only files")
+	$(call say,fuzzing the kubelet plugin)
+	@$(BIN)/python -m hack.fuzz $(ARGS)
+
 .PHONY: cluster-build
 cluster-build: ## Build Kubernetes, containerd and etcd from their modules (KUBE_VERSION=1.37.2)
 	@$(DEVCLUSTER) build
