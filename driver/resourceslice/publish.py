@@ -178,6 +178,9 @@ class Publisher:
                 status = PublishStatus(state=PublishState.YIELDED)
             except (ApiError, StateUnwritable) as err:
                 status = self._fail(err)
+            except Exception as err:  # noqa: BLE001  the outermost frame of this thread: without it nothing is published again
+                log.event(_LOG, log.ERROR, "publishing failed as nobody expected", error=err, exc=err)
+                status = self._fail(err)
             with self._wake:
                 self._status = status
                 self._is_acting = False
@@ -267,7 +270,7 @@ class Publisher:
             self._reports.refuse(reason)
         return PublishStatus(state=PublishState.REFUSED, error=reason)
 
-    def _fail(self, err: ApiError | StateUnwritable) -> PublishStatus:
+    def _fail(self, err: Exception) -> PublishStatus:
         with self._wake:
             wait_s = self._pace.fail(
                 at_least_s=_INVALID_WAIT_S if isinstance(err, Invalid) else getattr(err, "retry_after_s", None)

@@ -249,3 +249,33 @@ def test_stop_before_start_is_fine(api: FakeKubeApi, tmp_path: Path) -> None:
         reports=PublisherReports(say=lambda reason, text: None, refuse=lambda text: None),
     )
     publisher.stop()
+
+
+class OddLock(FilePublisherLock):
+    """A lock with a bug that shows once."""
+
+    is_odd = True
+
+    def acquire(self) -> None:
+        """Raises what nobody expects, the first time."""
+        if self.is_odd:
+            self.is_odd = False
+            raise ZeroDivisionError("a bug")
+        super().acquire()
+
+
+def test_an_error_that_nobody_expected_is_tried_again(api: FakeKubeApi, tmp_path: Path) -> None:
+    """A bug on the way to the server must not leave the node unpublished until somebody restarts the plugin."""
+    publisher = Publisher(
+        KubeClient(api.credentials()),
+        IDENTITY,
+        lock=OddLock(tmp_path / "publish.lock"),
+        reports=PublisherReports(say=lambda *_: None, refuse=lambda _: None),
+        pace=PaceSettings(backoff_base_s=0.01),
+    )
+    publisher.start()
+    publisher.publish([A])
+    try:
+        eventually(publisher.is_published)
+    finally:
+        publisher.stop()
