@@ -50,8 +50,7 @@ def run_scenarios(stage: Stage, scenarios: Sequence[Scenario], dumps: Path) -> i
     """Run all, print a line each and the sum; how many failed."""
     failed = 0
     width = max(len(scenario.name) for scenario in scenarios)
-    minor = int(stage.layout.kube_version.split(".")[1])
-    able = [scenario for scenario in scenarios if scenario.needs_minor <= minor]
+    able = [scenario for scenario in scenarios if scenario.needs_minor <= stage.minor]
     for scenario in able:
         began = time.monotonic()
         is_ok, seen = _run_one(stage, scenario, dumps)

@@ -66,6 +66,11 @@ class Stage:
         return self.api.wait("ResourceSlice", None, is_right, what=what, query=self.pool_query, timeout_s=timeout_s)
 
     @property
+    def minor(self) -> int:
+        """The cluster is Kubernetes 1.x: some gates are off in older ones."""
+        return int(self.layout.kube_version.split(".")[1])
+
+    @property
     def pool_query(self) -> str:
         """Selects this node's slices of this driver."""
         return f"fieldSelector=spec.nodeName%3D{self.layout.node},spec.driver%3D{objects.DRIVER}"
