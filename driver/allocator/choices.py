@@ -8,8 +8,11 @@ from driver.allocator.statics import Statics
 from driver.allocator.tables import positions_of
 
 
-def build_classes(statics: Statics) -> tuple[int, ...]:
-    """Masks of positions that are alike to the problem. Devices that draw on counters, or are shared, are like no other."""
+def build_classes(statics: Statics, taken: int) -> tuple[int, ...]:
+    """Masks of positions that are alike to the problem.
+
+    Devices that draw on counters, or are shared, are like no other; what is taken (for admin access) is not like what is free.
+    """
     shape = statics.shape
     twins = {at: number for number, mask in enumerate(shape.tables.twins) for at in positions_of(mask)}
     classes: dict[tuple[object, ...], int] = {}
@@ -19,6 +22,7 @@ def build_classes(statics: Statics) -> tuple[int, ...]:
             alone,
             twins.get(at, -1),
             shape.healthy >> at & 1,
+            taken >> at & 1,
             tuple([mask >> at & 1 for mask in statics.eligible]),
             tuple([mask >> at & 1 for mask in statics.matching]),
             tuple([pattern[at] for pattern in statics.patterns]),

@@ -83,6 +83,8 @@ class DeviceNode:
 
     def __init__(self, name: str, pools: Sequence[Pool], engine: SelectorEngine, fence: Fence | None) -> None:
         self.name = name
+        self.is_whole = True
+        """No pool of the node is left out."""
         ordered = [(pool, device) for pool in pools for device in pool.devices]
         by_position = sorted(
             range(len(ordered)), key=lambda at: (0, ordered[at][1].name, at) if _is_whole(ordered[at][1]) else (1, "", at)

@@ -53,13 +53,17 @@ class Fleet:
         self._forgotten = 0
         self._views: OrderedDict[Problem, View] = OrderedDict()
 
-    def set_node(self, name: str, pools: Sequence[Pool]) -> None:
-        """The pools of a node are now these; none at all takes the node out. What is held of them stays held."""
+    def set_node(self, name: str, pools: Sequence[Pool], *, is_whole: bool = True) -> None:
+        """The pools of a node are now these; none at all takes the node out. What is held of them stays held.
+
+        ``is_whole`` is False where another pool of the node is left out: nobody can then say what "all devices" are.
+        """
         old = self.nodes.pop(name, None)
         for id_ in old.ids if old is not None else ():
             self._node_of_pool.pop((id_.driver, id_.pool), None)
         if pools:
             self.nodes[name] = DeviceNode(name, pools, self._engine, self._fence)
+            self.nodes[name].is_whole = is_whole
             self._node_of_pool.update({(pool.driver, pool.name): name for pool in pools})
         self._refresh(name)
 

@@ -209,7 +209,7 @@ def _split_by_scope(statics: Statics, claim: Claim, group: int) -> Iterable[int]
 
 
 def _largest_ring(statics: Statics, claim: Claim, group: int) -> int:
-    judge, classes = Objective(statics.shape), build_classes(statics)
+    judge, classes = Objective(statics.shape), build_classes(statics, 0)
     for size in range(group.bit_count(), 1, -1):
         for mask in subsets(group, size, classes, ()):
             if judge.is_met(claim.policy, mask):

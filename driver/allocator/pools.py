@@ -29,6 +29,8 @@ class PoolLeftOut:
 
     driver: str
     name: str
+    nodes: tuple[str, ...]
+    """The nodes that its slices name: a request for all devices cannot be served there before the pool is whole."""
     reason: str
 
 
@@ -46,7 +48,8 @@ def gather_pools(slices: Iterable[ResourceSlice]) -> tuple[tuple[Pool, ...], tup
         if reason is None:
             pools.append(_build_pool(driver, name, current))
         else:
-            left_out.append(PoolLeftOut(driver=driver, name=name, reason=reason))
+            nodes = sorted({each.spec.node_name for each in current if each.spec.node_name})
+            left_out.append(PoolLeftOut(driver=driver, name=name, nodes=tuple(nodes), reason=reason))
     return tuple(pools), tuple(left_out)
 
 

@@ -97,7 +97,7 @@ class NodeSearch:
         self._objective = Objective(statics.shape)
         self._slots = _build_slots(problem)
         self._constraints = [(c, each) for c, claim in enumerate(problem.claims) for each in claim.constraints]
-        self._classes = build_classes(statics) if first_fit is None else tuple(1 << at for at in first_fit)
+        self._classes = build_classes(statics, taken.mask) if first_fit is None else tuple(1 << at for at in first_fit)
         self._is_first_fit = first_fit is not None
         self._counters = remaining_counters(statics, taken)
         self._usable = self._objective.usable(taken.mask, self._counters)
@@ -255,13 +255,16 @@ class NodeSearch:
         return tuple(values)
 
     def _draw(self, pick: Pick, state: _State) -> tuple[tuple[Fraction, ...], Mapping[int, Mapping[str, Fraction]]] | None:
-        """Counters and shares with the pick; None where one is overdrawn. Admin access draws nothing on counters."""
+        """Counters and shares with the pick; None where one is overdrawn.
+
+        Admin access draws nothing on counters, but for the first share of a shared device: later shares go by it.
+        """
         shape = self._statics.shape
         shares = state.shares
         counters = list(state.counters)
         for at in positions_of(pick.mask):
             is_shared = shape.shared >> at & 1
-            if not pick.alternative.is_admin and not (is_shared and at in shares):
+            if at not in shares if is_shared else not pick.alternative.is_admin:
                 for counter, amount in shape.draws[at]:
                     counters[counter] -= amount
                     if counters[counter] < 0:

@@ -43,7 +43,7 @@ def build_statics(node: DeviceNode, shape_id: int, problem: Problem) -> Statics:
         shape_id=shape_id,
         shape=node.shape,
         eligible=tuple(mask & node.ours & node.tolerated(each.tolerations) for each, mask in pairs),
-        matching=tuple(mask if each.is_all else 0 for each, mask in pairs),
+        matching=tuple(mask if each.is_all and node.is_whole else 0 for each, mask in pairs),
         patterns=tuple(node.values_of(each.attribute) for claim in problem.claims for each in claim.constraints),
         totals=tuple(
             (at, _sorted({name: parse_quantity(c.value) for name, c in node.devices[at].capacity.items()})) for at in shared

@@ -7,8 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from driver.allocator.decide import place
 from driver.allocator.pools import gather_pools
 from driver.api.resource_v1 import ResourceSlice
+from tests.unit.allocator.cases import ask, fleet_of, gpus, placed, problem, request
+from tests.unit.allocator.cases import pool as pool_of
 
 DRIVER = "gpu.nvidia.com"
 
@@ -70,6 +73,7 @@ def test_what_cannot_be_allocated_from_is_named(slices: list[ResourceSlice], rea
     found, left_out = gather_pools([*slices, slice_("good", pool="b", nodeName="b", devices=devices("gpu-0"))])
     assert [pool.name for pool in found] == ["b"]
     assert [each.name for each in left_out] == ["a"]
+    assert set(left_out[0].nodes) <= {"a", "b"}
     assert reason in left_out[0].reason
 
 
@@ -77,3 +81,11 @@ def test_counters_and_devices_of_a_pool_come_together() -> None:
     found, left_out = gather_pools([slice_("s", count=2, **COUNTERS), slice_("t", count=2, devices=draws("c", "memory"))])
     assert left_out == ()
     assert [each.name for each in found[0].counter_sets] == ["c"]
+
+
+def test_all_devices_of_a_node_with_a_pool_left_out_are_not_known() -> None:
+    """Other requests there are served from what is whole."""
+    fleet = fleet_of({})
+    fleet.set_node("a", [pool_of("a", gpus(2))], is_whole=False)
+    assert placed(fleet, ask(request(count=2))).node == "a"
+    assert place(fleet, problem(ask(request(allocationMode="All")))) is None

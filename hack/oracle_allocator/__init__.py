@@ -1,0 +1,1 @@
+"""What Kubernetes' own allocator says to random cases; ``README.md`` says how the golden file is made."""
