@@ -12,8 +12,7 @@ from driver.cel.errors import EvaluationAborted, EvaluationError
 from driver.cel.formatting import MOST_CHARACTERS
 from driver.cel.kinds import no_overload, type_of_value
 from driver.cel.lists import concatenate
-from driver.cel.messages import MessageValue
-from driver.cel.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Map, Timestamp, Uint, actual_size
+from driver.cel.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Map, Timestamp, Uint
 
 
 def _int(value: int) -> int:
@@ -31,26 +30,30 @@ def _uint(value: int) -> Uint:
 def add(one: Any, other: Any) -> Any:
     """``+``: numbers of one type, strings, bytes, lists, moments and durations."""
     kind, other_kind = type(one), type(other)
-    if kind is other_kind:
-        if kind is int:
-            return _int(one + other)
-        if kind is Uint:
-            return _uint(int(one) + int(other))
-        if kind is float:
-            return one + other
-        if kind is str or kind is bytes:
-            if len(one) + len(other) > MOST_CHARACTERS:
-                raise EvaluationAborted("the text is too long")
-            return one + other
-        if kind is Duration:
-            return Duration(one.ns + other.ns)
+    run = _SUMS.get((kind, other_kind))
+    if run is not None:
+        return run(one, other)
     if kind in LISTS and other_kind in LISTS:
         return concatenate(one, other)
-    if kind is Timestamp and other_kind is Duration:
-        return Timestamp(one.ns + other.ns, one.offset_s)
-    if kind is Duration and other_kind is Timestamp:
-        return Timestamp(one.ns + other.ns, other.offset_s)
     raise no_overload("_+_", one, other)
+
+
+def _add_texts(one: Any, other: Any) -> Any:
+    if len(one) + len(other) > MOST_CHARACTERS:
+        raise EvaluationAborted("the text is too long")
+    return one + other
+
+
+_SUMS: dict[tuple[type, type], Callable[[Any, Any], Any]] = {
+    (int, int): lambda one, other: _int(one + other),
+    (Uint, Uint): lambda one, other: _uint(int(one) + int(other)),
+    (float, float): lambda one, other: one + other,
+    (str, str): _add_texts,
+    (bytes, bytes): _add_texts,
+    (Duration, Duration): lambda one, other: Duration(one.ns + other.ns),
+    (Timestamp, Duration): lambda one, other: Timestamp(one.ns + other.ns, one.offset_s),
+    (Duration, Timestamp): lambda one, other: Timestamp(one.ns + other.ns, other.offset_s),
+}
 
 
 def subtract(one: Any, other: Any) -> Any:
@@ -144,15 +147,11 @@ def size(value: Any) -> int:
     """``size()`` of what has one."""
     if type(value) in (str, bytes) or type(value) in LISTS or type(value) in MAPS:
         return len(value)
-    if hasattr(value, "cost_size"):
-        return actual_size(value)
     raise no_overload("size", value)
 
 
 def type_of(value: Any) -> Any:
     """``type()``."""
-    if type(value) is MessageValue:
-        return type_of_value(value)
     return type_of_value(value)
 
 

@@ -122,7 +122,7 @@ class Fold(Node):
         )
 
 
-def children(node: Node) -> list[Node]:
+def children(node: Node) -> list[Node]:  # noqa: PLR0911 - one for each kind
     """The direct children of a node, in the order of the text."""
     match node:
         case Select():
@@ -138,3 +138,14 @@ def children(node: Node) -> list[Node]:
         case Fold():
             return [node.range, node.init, node.condition, node.step, node.result]
     return []
+
+
+def qualified_name(node: Node) -> str | None:
+    """``a.b.c`` as one name, if the node is nothing else."""
+    parts: list[str] = []
+    while isinstance(node, Select) and not node.is_test:
+        parts.append(node.field)
+        node = node.operand
+    if not isinstance(node, Ident):
+        return None
+    return ".".join((node.name, *reversed(parts)))

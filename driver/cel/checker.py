@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from driver.cel import types
-from driver.cel.ast import Call, Entry, Fold, Ident, ListLiteral, Literal, MapLiteral, Message, Node, Select
-from driver.cel.environment import Environment
-from driver.cel.errors import Span
+from driver.cel.ast import Call, Entry, Fold, Ident, ListLiteral, Literal, MapLiteral, Message, Node, Select, qualified_name
+from driver.cel.checker_state import CheckerState
 from driver.cel.signatures import Overload
-from driver.cel.signatures_libraries import functions
 from driver.cel.types import Kind, Type, unwrap_optional
-from driver.cel.unify import Bindings, most_general
 from driver.cel.values import Uint
 
 _LITERALS: dict[type, Type] = {
@@ -22,37 +19,16 @@ _LITERALS: dict[type, Type] = {
     type(None): types.NULL,
 }
 _LOGICAL = ("_&&_", "_||_")
-_MOST_FAULTS = 100
 
 
-class Checker:
+class Checker(CheckerState):
     """Checks one selector. ``faults`` are all that is wrong with it."""
-
-    def __init__(self, environment: Environment) -> None:
-        self.faults: list[tuple[Span, str]] = []
-        self._environment = environment
-        self._functions = functions(has_includes=environment.features.list_attributes)
-        self._bindings = Bindings()
-        self._scopes: list[dict[str, Type]] = []
-        self._fresh = 0
-        self._nodes: list[Node] = []
 
     def check(self, root: Node) -> None:
         """Note types on the whole tree."""
         self._check(root)
         for node in self._nodes:
             node.type = self._bindings.substitute(node.type, free_is_dyn=True)
-
-    def _fault(self, start: int, text: str) -> None:
-        if len(self.faults) < _MOST_FAULTS:
-            self.faults.append((Span(start), text))
-
-    def _mismatch(self, node: Node, wanted: Type, found: Type) -> None:
-        self._fault(node.start, f"this must be of type {wanted.short_name()}, and is {found.short_name()}")
-
-    def _set(self, node: Node, kind: Type) -> None:
-        node.type = kind
-        self._nodes.append(node)
 
     def _check(self, node: Node) -> None:
         match node:
@@ -74,12 +50,6 @@ class Checker:
                 self._check_fold(node)
 
     # names
-
-    def _find_local(self, name: str) -> Type | None:
-        for scope in reversed(self._scopes):
-            if name in scope:
-                return scope[name]
-        return None
 
     def _check_ident(self, node: Ident) -> None:
         local = self._find_local(node.name)
@@ -196,37 +166,7 @@ class Checker:
         node.overloads = (overload.id,)
         self._set(node, types.BOOL if len(self.faults) == before else types.ERROR)
 
-    def _instantiate(self, overload: Overload) -> tuple[list[Type], Type]:
-        """Arguments and result with type parameters of their own."""
-        if not overload.parameters:
-            return list(overload.args), overload.result
-        fresh = Bindings()
-        for name in overload.parameters:
-            fresh.is_assignable(self._new_parameter(), types.parameter(name))
-        args = [fresh.substitute(arg, free_is_dyn=False) for arg in overload.args]
-        return args, fresh.substitute(overload.result, free_is_dyn=False)
-
-    def _new_parameter(self) -> Type:
-        self._fresh += 1
-        return types.parameter(f"_{self._fresh}")
-
     # literals with parts
-
-    def _check_optional(self, node: Node, *, is_optional: bool) -> Type:
-        """The type that an element adds to its container."""
-        if not is_optional:
-            return node.type
-        kind, was_optional = unwrap_optional(node.type)
-        if not was_optional and not types.is_dyn(kind):
-            self._mismatch(node, types.optional_of(kind), kind)
-        return kind
-
-    def _join(self, before: Type | None, kind: Type) -> Type:
-        if before is None:
-            return kind
-        if self._bindings.is_assignable(before, kind):
-            return most_general(before, kind)
-        return types.DYN  # the validator refuses such a literal, except for the arguments of format()
 
     def _check_list(self, node: ListLiteral) -> None:
         element: Type | None = None
@@ -305,14 +245,3 @@ class Checker:
     def _assert(self, node: Node, wanted: Type) -> None:
         if not self._bindings.is_assignable(wanted, node.type):
             self._mismatch(node, wanted, node.type)
-
-
-def qualified_name(node: Node) -> str | None:
-    """``a.b.c`` as one name, if the node is nothing else."""
-    parts: list[str] = []
-    while isinstance(node, Select) and not node.is_test:
-        parts.append(node.field)
-        node = node.operand
-    if not isinstance(node, Ident):
-        return None
-    return ".".join((node.name, *reversed(parts)))

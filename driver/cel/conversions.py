@@ -24,8 +24,9 @@ from driver.cel.values import (
     Uint,
 )
 
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_HEX = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+(?:\.[0-9a-fA-F]*)?|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
+_DIGITS = r"[0-9]+(?:_[0-9]+)*"
+_DECIMAL = re.compile(rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?")
+_HEX = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F_]+(?:\.[0-9a-fA-F_]*)?|\.[0-9a-fA-F_]+)[pP][+-]?[0-9]+")
 _NAMED = re.compile(r"[+-]?(?:inf|infinity)|nan", re.IGNORECASE | re.ASCII)
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
@@ -60,7 +61,13 @@ def double_of_text(value: str) -> float:
     if _NAMED.fullmatch(value):
         return float(value)
     try:
-        number = float(value) if _DECIMAL.fullmatch(value) else float.fromhex(value) if _HEX.fullmatch(value) else math.inf
+        number = (
+            float(value)
+            if _DECIMAL.fullmatch(value)
+            else float.fromhex(value.replace("_", ""))
+            if _HEX.fullmatch(value)
+            else math.inf
+        )
     except OverflowError:
         number = math.inf
     if math.isinf(number):
@@ -77,7 +84,7 @@ def bool_of_text(value: str) -> bool:
     raise _wrong(value, "bool")
 
 
-def text_of_double(value: float) -> str:
+def text_of_double(value: float) -> str:  # noqa: PLR0911 - one for each form
     """The shortest text that reads as the same number; with an exponent when it is long."""
     if math.isnan(value):
         return "NaN"
@@ -149,7 +156,7 @@ def bytes_of_text(value: str) -> bytes:
 
 def text_of(value: Any) -> str:
     """What ``string()`` and ``%s`` make of a plain value."""
-    return TO_TEXT[type(value)](value)
+    return str(TO_TEXT[type(value)](value))
 
 
 TO_TEXT: dict[type, Any] = {

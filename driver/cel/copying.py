@@ -13,7 +13,7 @@ def copy_tree(node: Node) -> tuple[Node, int]:
     return _copy(node, counter), counter[0]
 
 
-def _copy(node: Node, counter: list[int]) -> Node:
+def _copy(node: Node, counter: list[int]) -> Node:  # noqa: PLR0911 - one for each kind
     counter[0] += 1
     match node:
         case Select():
@@ -28,8 +28,17 @@ def _copy(node: Node, counter: list[int]) -> Node:
         case Message():
             return replace(node, entries=_copy_entries(node.entries, counter))
         case Fold():
-            parts = {name: _copy(getattr(node, name), counter) for name in ("range", "init", "condition", "step", "result")}
-            return replace(node, **parts)
+            return Fold(
+                node.start,
+                _copy(node.range, counter),
+                node.var,
+                node.var2,
+                node.accu,
+                _copy(node.init, counter),
+                _copy(node.condition, counter),
+                _copy(node.step, counter),
+                _copy(node.result, counter),
+            )
     return replace(node)
 
 

@@ -118,7 +118,9 @@ def _allocation(factor: float, size: int) -> int:
 def _self_compare(position: int) -> Cost:
     def cost(args: Sequence[Any], _: Any) -> int:
         items = args[position]
-        if type(items) not in LISTS or not items:
+        if type(items) not in LISTS:
+            return 0
+        if not items:
             return _allocation(2.0, 0)
         return _allocation(2.1 if type(items[0]) in (str, bytes) else 2.0, len(items) ** 2)
 
@@ -134,7 +136,7 @@ def _sets(factor: int) -> Cost:
     return lambda args, _: 1 + actual_size(args[0]) * actual_size(args[1]) * factor
 
 
-def _result_list(args: Sequence[Any], result: Any) -> int:
+def _result_list(_: Sequence[Any], result: Any) -> int:
     return _allocation(1, actual_size(result))
 
 

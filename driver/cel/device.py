@@ -13,7 +13,7 @@ from driver.cel.values import DomainMap, Map
 
 
 class DeviceView:
-    """What ``device`` is in a selector. ``known`` and ``amounts`` are the same again for the quick way: (domain, id) to value."""
+    """What ``device`` is in a selector. ``known`` and ``amounts`` are the same by (domain, id), for the quick way."""
 
     __slots__ = ("amounts", "attributes", "capacity", "driver", "fault", "known", "multi")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from driver.cel.errors import EvaluationError
@@ -36,13 +37,22 @@ _KEYED: dict[type, Any] = {
     MessageValue: lambda value: value.identity(),
 }
 _STRICT: dict[type, Any] = {
-    Quantity: lambda one, other: one.compare(other) == 0,
     Semver: lambda one, other: one.compare(other) == 0,
     Ip: lambda one, other: one.address == other.address,
     Cidr: lambda one, other: one.interface == other.interface,
     Url: lambda one, other: str(one) == str(other),
     NamedFormat: lambda one, other: one.name == other.name,
 }
+
+
+def _equal_quantities(one: Quantity, other: Quantity) -> bool:
+    if other.is_computed:
+        # In Kubernetes the result of add() is something that no quantity is equal to; the other way round it works.
+        raise EvaluationError("no such overload: a computed quantity can only be the left side of ==")
+    return one.compare(other) == 0
+
+
+_STRICT[Quantity] = _equal_quantities
 
 
 def equal(one: Any, other: Any) -> bool:
@@ -83,7 +93,9 @@ def _equal_others(one: Any, other: Any, seen: dict[tuple[int, int], bool]) -> bo
     return seen[pair]
 
 
-def _equal_containers(one: Any, other: Any, seen: dict[tuple[int, int], bool]) -> bool:
+def _equal_containers(  # noqa: PLR0911 - one for each kind
+    one: Any, other: Any, seen: dict[tuple[int, int], bool]
+) -> bool:
     kind = type(one)
     if kind in LISTS:
         if type(other) not in LISTS or len(one) != len(other):
@@ -119,9 +131,13 @@ def is_equal(one: Any, other: Any) -> bool:
         return False
 
 
+def _is_nan(value: Any) -> bool:
+    return type(value) is float and math.isnan(value)
+
+
 def equal_numbers(one: Any, other: Any) -> bool:
     """Whether two numbers are equal; integers are compared with doubles as doubles."""
-    if one != one or other != other:
+    if _is_nan(one) or _is_nan(other):
         return False
     return compare_numbers(one, other) == 0
 
@@ -135,11 +151,11 @@ def compare_numbers(one: Any, other: Any) -> int:
     if type(one) is type(other) is int:
         return (one > other) - (one < other)
     if type(one) is float:
-        if one != one or other != other:
+        if _is_nan(one) or _is_nan(other):
             raise EvaluationError("NaN cannot be ordered")
         return _compare_double(one, other)
     if type(other) is float:
-        if other != other:
+        if _is_nan(other):
             raise EvaluationError("NaN cannot be ordered")
         return -_compare_double(other, one)
     if type(one) is not type(other) and (int(one if type(one) is Uint else other) > INT_MAX):
@@ -170,7 +186,7 @@ def compare(one: Any, other: Any) -> int:
         return compare_numbers(one, other)
     if kind is other_kind:
         if kind is str or kind is bytes or kind is bool:
-            return (one > other) - (one < other)
+            return int(one > other) - int(one < other)
         if kind is Duration or kind is Timestamp:
-            return (one.ns > other.ns) - (one.ns < other.ns)
+            return int(one.ns > other.ns) - int(one.ns < other.ns)
     raise EvaluationError("no such overload: values of these types have no order")

@@ -11,31 +11,14 @@ from typing import Final
 from driver.cel.ast import Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Message, Node, Select
 from driver.cel.costs import LIST_CREATION, MAP_CREATION, MESSAGE_CREATION
 from driver.cel.environment import Environment
-from driver.cel.estimate_calls import Argument, estimate_call
+from driver.cel.estimate_arguments import Argument
+from driver.cel.estimate_calls import estimate_call
+from driver.cel.estimate_entries import Entries, Variable, is_scalar, literal_size, union_all, union_entries
 from driver.cel.estimate_sizes import DeviceSizes
 from driver.cel.intervals import ONE, UNKNOWN, ZERO, Interval, add, exactly
-from driver.cel.types import Kind, Type
+from driver.cel.types import Kind
 
 _ACCUMULATORS: Final = ("__result__", "@result")
-_SCALARS = (Kind.BOOL, Kind.DOUBLE, Kind.DURATION, Kind.INT, Kind.TIMESTAMP, Kind.UINT)
-
-
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """What is known of the sizes of a container's keys and values."""
-
-    is_list: bool
-    key: Interval
-    value: Interval
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """A local variable: where it comes from, and its sizes."""
-
-    path: tuple[str, ...]
-    size: Interval | None
-    entries: Entries | None
 
 
 def estimate(root: Node, environment: Environment) -> int:
@@ -51,7 +34,8 @@ class _Estimator:
         self._sizes: dict[int, Interval] = {}
         self._entries: dict[int, Entries] = {}
 
-    def cost(self, node: Node) -> Interval:
+    def cost(self, node: Node) -> Interval:  # noqa: PLR0911 - one for each kind
+        """The cost of a node with its parts."""
         match node:
             case Ident():
                 return self._cost_ident(node)
@@ -105,14 +89,14 @@ class _Estimator:
         """The size of a node's value, if anything is known of it."""
         if id(node) in self._sizes:
             return self._sizes[id(node)]
-        known = _literal_size(node)
+        known = literal_size(node)
         if known is not None:
             return known
         size = self._device.size(self._path(node))
         if size is not None:
             self._sizes[id(node)] = size
             return size
-        if _is_scalar(node.type):
+        if is_scalar(node.type):
             return ONE
         local = self._find(node.name) if isinstance(node, Ident) else None
         return None if local is None else local.size
@@ -141,7 +125,7 @@ class _Estimator:
         for element in node.elements:
             costs.append(self.cost(element))
             sizes.append(self.size_or_unknown(element))
-        self._note(node, None, Entries(True, ONE, _union_all(sizes)))
+        self._note(node, None, Entries(True, ONE, union_all(sizes)))
         return add(exactly(LIST_CREATION), *costs)
 
     def _cost_map(self, node: MapLiteral) -> Interval:
@@ -150,7 +134,7 @@ class _Estimator:
             costs += [self.cost(entry.key), self.cost(entry.value)]
             keys.append(self.size_or_unknown(entry.key))
             values.append(self.size_or_unknown(entry.value))
-        self._note(node, None, Entries(False, _union_all(keys), _union_all(values)))
+        self._note(node, None, Entries(False, union_all(keys), union_all(values)))
         return add(exactly(MAP_CREATION), *costs)
 
     # loops
@@ -241,8 +225,8 @@ class _Estimator:
         total: Interval | None = None
         result: Interval | None = None
         for overload in node.overloads:
-            cost, size = self._cost_overload(call, overload)
-            total = cost if total is None else total.union(cost)
+            own, size = self._cost_overload(call, overload)
+            total = own if total is None else total.union(own)
             if size is not None:
                 result = size if result is None else result.union(size)
             if overload in ("index_list", "index_map"):
@@ -259,13 +243,13 @@ class _Estimator:
         """The cost of one overload with its arguments', and the size of its result."""
         node, costs = call.node, call.costs
         if overload == "conditional":
-            self._note(node, None, _union_entries(self.entries(node.args[1]), self.entries(node.args[2])))
+            self._note(node, None, union_entries(self.entries(node.args[1]), self.entries(node.args[2])))
             size = self.size_or_unknown(node.args[1]).union(self.size_or_unknown(node.args[2]))
             return add(costs[0], costs[1].union(costs[2])), size
         if overload in ("add_string", "add_bytes", "add_list"):
-            self._note(node, None, _union_entries(self.entries(node.args[0]), self.entries(node.args[1])))
-        own, size = estimate_call(node.function, overload, call.target, call.args)
-        return add(own, *costs), size
+            self._note(node, None, union_entries(self.entries(node.args[0]), self.entries(node.args[1])))
+        own, result = estimate_call(node.function, overload, call.target, call.args)
+        return add(own, *costs), result
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,33 +262,3 @@ class _PendingCall:
 
 def _is_bind(node: Fold) -> bool:
     return node.is_bind and node.accu != _ACCUMULATORS[0]
-
-
-def _union_all(sizes: list[Interval]) -> Interval:
-    total = sizes[0] if sizes else ZERO
-    for size in sizes[1:]:
-        total = total.union(size)
-    return total
-
-
-def _union_entries(one: Entries | None, other: Entries | None) -> Entries | None:
-    if one is None or other is None:
-        return None
-    return Entries(one.is_list, one.key.union(other.key), one.value.union(other.value))
-
-
-def _literal_size(node: Node) -> Interval | None:
-    match node:
-        case Literal():
-            return exactly(len(node.value)) if isinstance(node.value, str | bytes) else ONE
-        case ListLiteral():
-            return exactly(len(node.elements))
-        case MapLiteral():
-            return exactly(len(node.entries))
-    return None
-
-
-def _is_scalar(kind: Type) -> bool:
-    if kind.kind is Kind.OPAQUE and kind.name == "optional_type":
-        return _is_scalar(kind.parameters[0])
-    return kind.kind in _SCALARS

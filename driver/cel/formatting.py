@@ -196,8 +196,10 @@ def _binary(value: Any, _: Clause) -> str:
 
 
 def _hex(value: Any, clause: Clause) -> str:
-    if type(value) is str or type(value) is bytes:
-        text = (value.encode(errors="replace") if type(value) is str else value).hex()
+    if type(value) is str:
+        text = value.encode(errors="replace").hex()
+    elif type(value) is bytes:
+        text = value.hex()
     elif type(value) in (int, Uint):
         text = f"{int(value):x}"
     else:

@@ -39,7 +39,7 @@ class Frame:
             raise EvaluationAborted(f"the selector costs more than {self.limit} to evaluate")
 
     def own_quantities(self) -> None:
-        """Copy the device's quantities: comparing changes their form, which shows in ``isInteger`` until the evaluation ends."""
+        """Copy the device's quantities: comparing changes their form, which shows in ``isInteger`` later in an evaluation."""
         self.amounts = {}
         domains: list[tuple[str, Map]] = []
         for domain, amounts in self.view.capacity.items():

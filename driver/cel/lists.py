@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cmp_to_key
+from itertools import pairwise
 from typing import Any
 
 from driver.cel.equality import LISTS, compare, is_equal
@@ -55,7 +56,7 @@ def includes(target: Any, wanted: Any) -> bool:
 def is_sorted(items: list[Any]) -> bool:
     """Whether no element comes before the one before it."""
     _check_comparable(items)
-    for before, after in zip(items, items[1:], strict=False):
+    for before, after in pairwise(items):
         try:
             if compare(before, after) > 0:
                 return False
@@ -108,8 +109,7 @@ def sort_by(items: list[Any], keys: list[Any]) -> list[Any]:
     if type(keys[0]) not in _COMPARABLE:
         raise EvaluationError("these keys have no order")
     if any(type(key) is not type(keys[0]) for key in keys):
-        if len(keys) > 1:
-            raise EvaluationError("all keys must be of one type")
+        raise EvaluationError("all keys must be of one type")
     pairs = sorted(zip(keys, items, strict=True), key=cmp_to_key(_compare_keys))
     return [item for _, item in pairs]
 

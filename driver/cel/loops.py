@@ -147,7 +147,7 @@ def _quantify(loop: Loop, predicate: Run, *, decisive: bool) -> Run:
                 failure = failure or err
                 continue
             if value is decisive:
-                return decisive
+                return bool(decisive)
             if value is not other:
                 failure = failure or no_overload("a macro's condition", value)
         if failure is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from driver.cel.errors import EvaluationAborted
@@ -35,7 +36,7 @@ def _also(item: Any) -> list[Any]:
         return [float(item), *([Uint(item)] if item >= 0 else [])]
     if kind is Uint:
         return [float(int(item)), *([int(item)] if item <= INT_MAX else [])]
-    if kind is not float or item != item:
+    if kind is not float or math.isnan(item):
         return []
     others: list[Any] = []
     if -INT_MAX_AS_DOUBLE < item < INT_MAX_AS_DOUBLE and item.is_integer():

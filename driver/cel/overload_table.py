@@ -39,7 +39,7 @@ def _is(parse: Callable[..., Any]) -> Callable[..., bool]:
     return run
 
 
-def _semver(text: str, is_normalized: Any = False) -> Semver:  # noqa: FBT002 - the selector's own argument
+def _semver(text: str, is_normalized: Any = False) -> Semver:
     return parse_semver(normalize_semver(text) if is_normalized else text)
 
 

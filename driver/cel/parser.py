@@ -11,8 +11,9 @@ from driver.cel.literals import parse_bytes, parse_float, parse_int, parse_strin
 from driver.cel.macros import Expander, MacroError
 from driver.cel.token_stream import TokenStream
 
-RESERVED = frozenset(
-    "as break const continue else for function if import let loop package namespace return var void while".split()
+_RESERVED = (
+    *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop"),
+    *("package", "namespace", "return", "var", "void", "while"),
 )
 _RELATIONS = {"<": "_<_", "<=": "_<=_", ">": "_>_", ">=": "_>=_", "==": "_==_", "!=": "_!=_", "in": "@in"}
 _SUMS = {"+": "_+_", "-": "_-_"}
@@ -199,7 +200,7 @@ class _Parser(TokenStream):
         message = self._message_name(name)
         if message is not None:
             return self._message(start, dot + message)
-        if name in RESERVED:
+        if name in _RESERVED:
             self.fail(f"{name!r} is a reserved word", start)
         if self.kind == "(":
             open_at = self.next().start

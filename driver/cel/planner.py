@@ -1,5 +1,8 @@
-"""Turns a checked tree into closures. With costs counted it does what Kubernetes' evaluator does, step by step; without them
-it takes the quick ways to the same answers."""
+"""Turns a checked tree into closures.
+
+With costs counted it does what Kubernetes' evaluator does, step by step; without them it takes the quick ways to the same
+answers.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +12,25 @@ from driver.cel import steps
 from driver.cel.ast import Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Message, Node, Select
 from driver.cel.calls import CONVERSIONS, REGEXES, implementation_of, is_chosen_late, overload_of
 from driver.cel.costs import LIST_CREATION, MAP_CREATION, MESSAGE_CREATION, cost_of, needs_result
-from driver.cel.equality import LISTS
-from driver.cel.errors import EvaluationError, SelectorError, Span
-from driver.cel.frame import PENDING, Failure
-from driver.cel.kinds import no_overload
+from driver.cel.equality import equal
+from driver.cel.errors import EvaluationError
 from driver.cel.loops import Loop, bind, fold, fold_quickly
 from driver.cel.membership import in_constant_list
 from driver.cel.messages import build_message
 from driver.cel.regex import compile_pattern
-from driver.cel.selection import Qualifier, select, select_quickly
+from driver.cel.selection_planner import SelectionPlanner
 from driver.cel.steps import Run, Step, constant
-from driver.cel.types import Kind
 from driver.cel.values import Map, Optional
 
-_SELECTIONS = ("_[_]", "_[?_]", "_?._")
 
-
-class Planner:
+class Planner(SelectionPlanner):
     """Plans one selector. ``slot_count`` is how many local variables its frame needs."""
 
     def __init__(self, source: str, *, is_counted: bool) -> None:
+        super().__init__(source, is_counted=is_counted)
         self.slot_count = 0
-        self._source = source
-        self._is_counted = is_counted
-        self._scopes: list[dict[str, Run]] = []
 
-    def plan(self, node: Node) -> Step:
+    def plan(self, node: Node) -> Step:  # noqa: PLR0911 - one for each kind
         """The step of a node.
 
         Raises:
@@ -58,103 +54,6 @@ class Planner:
             case Fold():
                 return self._plan_fold(node)
         raise AssertionError(node)
-
-    def _run(self, node: Node) -> Run:
-        return self.plan(node).run
-
-    def _refuse(self, node: Node, err: EvaluationError) -> SelectorError:
-        return SelectorError(self._source, [(Span(node.start), str(err))])
-
-    # selections
-
-    def _plan_selection(self, node: Node) -> Step:
-        if isinstance(node, Select) and node.ident is not None:
-            return self.plan(node.ident)
-        root, qualifiers = self._collect(node)
-        return Step(self._select(root, qualifiers, is_node=True))
-
-    def _collect(self, node: Node) -> tuple[Node, list[Qualifier]]:
-        """The root of a chain of selections, and the selections in their order."""
-        qualifiers: list[Qualifier] = []
-        while True:
-            if isinstance(node, Select) and node.ident is None:
-                field = node.field
-                qualifiers.append(
-                    Qualifier(lambda _, field=field: field, is_test=node.is_test, constant=field, is_constant=True)
-                )
-                node = node.operand
-            elif isinstance(node, Call) and node.function in _SELECTIONS:
-                qualifiers.append(self._qualifier(node))
-                node = node.args[0]
-            else:
-                break
-        qualifiers.reverse()
-        return node, qualifiers
-
-    def _qualifier(self, node: Call) -> Qualifier:
-        index = node.args[1]
-        is_optional = node.function != "_[_]"
-        step = self.plan(index)
-        if step.is_constant:
-            return Qualifier(step.run, is_optional, constant=step.value, is_constant=True)
-        # Unlike any other value, a selection that is a key costs nothing for itself.
-        return Qualifier(self._resolve(index) if self._is_counted else step.run, is_optional)
-
-    def _resolve(self, node: Node) -> Run:
-        """A node as a part of another selection: what it selects costs, the selection itself does not."""
-        if isinstance(node, Select) and node.ident is not None:
-            node = node.ident
-        if isinstance(node, Ident) and node.is_constant:
-            return self._run(node)
-        root, qualifiers = self._collect(node)
-        if qualifiers or isinstance(root, Ident) or _is_conditional(root):
-            return self._select(root, qualifiers, is_node=False)
-        return self._run(node)
-
-    def _select(self, root: Node, qualifiers: list[Qualifier], *, is_node: bool) -> Run:
-        if isinstance(root, Select) and root.ident is not None:
-            root = root.ident
-        if isinstance(root, Call) and root.function == "_?_:_":
-            return self._select_conditional(root, qualifiers)
-        is_device = isinstance(root, Ident) and root.is_global and root.name == "device"
-        is_test = bool(qualifiers) and qualifiers[-1].is_test
-        own_cost = int(is_node and not is_test)
-        if is_device and all(qualifier.is_constant for qualifier in qualifiers):
-            quick = select_quickly(qualifiers)
-            if quick is not None and not (self._is_counted and any(qualifier.is_optional for qualifier in qualifiers)):
-                return steps.charged(quick, own_cost + len(qualifiers)) if self._is_counted else quick
-        if isinstance(root, Ident) and not root.is_constant:
-            variable = _device if root.is_global else self._variable(root.name)
-            if not qualifiers:
-                return steps.charged(variable, own_cost) if self._is_counted and own_cost else variable
-            return select(variable, qualifiers, cost=own_cost if self._is_counted else None)
-        return select(self._run(root), qualifiers, cost=own_cost if self._is_counted else None)
-
-    def _select_conditional(self, root: Call, qualifiers: list[Qualifier]) -> Run:
-        """The selections happen in the branch that is taken."""
-        branches = []
-        for node in root.args[1:]:
-            inner, own = self._collect(node)
-            if own or isinstance(inner, Ident) or _is_conditional(inner):
-                branches.append(self._branch(node, qualifiers))
-            else:
-                step = self._run(node)
-                branches.append(select(step, qualifiers, cost=0 if self._is_counted else None) if qualifiers else step)
-        return steps.conditional(self._run(root.args[0]), *branches)
-
-    def _branch(self, node: Node, qualifiers: list[Qualifier]) -> Run:
-        if isinstance(node, Select) and node.ident is not None:
-            node = node.ident
-        if isinstance(node, Ident) and node.is_constant:
-            return select(self._run(node), qualifiers, cost=0 if self._is_counted else None)
-        root, own = self._collect(node)
-        return self._select(root, [*own, *qualifiers], is_node=False)
-
-    def _variable(self, name: str) -> Run:
-        for scope in reversed(self._scopes):
-            if name in scope:
-                return scope[name]
-        raise AssertionError(name)
 
     # calls
 
@@ -191,7 +90,7 @@ class Planner:
             is_lazy = True
         if node.function == "@in" and node.overloads == ("in_list",) and args[1].is_constant:
             if not args[1].value:
-                return constant(False)  # noqa: FBT003 - a value of the language
+                return constant(False)
             quick = in_constant_list(args[0].run, args[1].value)
             if quick is not None:
                 return Step(quick)
@@ -201,15 +100,15 @@ class Planner:
         overload = overload_of(node)
         cost = cost_of(node.function, overload)
         is_late = needs_result(node.function, overload)
-        return Step(steps.counted_call(function, runs, cost, is_late=is_late, is_lazy=is_lazy))
+        return Step(steps.counted_call(function, runs, steps.Price(cost, is_late, is_lazy)))
 
     def _plan_equals(self, node: Call) -> Step:
         one, other = (self.plan(arg) for arg in node.args)
         if not self._is_counted:
             return Step(steps.equals(one, other, is_negated=node.function == "_!=_"))
-        compare = steps.equal if node.function == "_==_" else lambda a, b: not steps.not_equal_safe(a, b)
+        compare = equal if node.function == "_==_" else lambda a, b: not steps.not_equal_safe(a, b)
         cost = cost_of(node.function, "equals" if node.function == "_==_" else "not_equals")
-        return Step(steps.counted_call(compare, [one.run, other.run], cost, is_late=False, is_lazy=False))
+        return Step(steps.counted_call(compare, [one.run, other.run], steps.Price(cost)))
 
     def _plan_not_false(self, node: Call) -> Run:
         inner = self._run(node.args[0])
@@ -332,16 +231,5 @@ class Planner:
         return Step(fold(loop, None if is_endless else condition.run, step, result))
 
 
-def _is_conditional(node: Node) -> bool:
-    return isinstance(node, Call) and node.function == "_?_:_"
-
-
-def _device(frame: Any) -> Map:
-    return frame.as_map()
-
-
 def _read(slot: int) -> Run:
     return lambda frame: frame.slots[slot]
-
-
-__all__ = ["LISTS", "PENDING", "Failure", "Kind", "Planner", "no_overload"]

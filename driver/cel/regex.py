@@ -12,9 +12,11 @@ from driver.cel.errors import EvaluationError
 class Pattern(Protocol):
     """What is used of a compiled pattern. It works on bytes: offsets and empty matches are those of Go then."""
 
-    def search(self, text: bytes, /) -> Any: ...
+    def search(self, text: bytes, /) -> Any:
+        """The first match."""
 
-    def finditer(self, text: bytes, /) -> Any: ...
+    def finditer(self, text: bytes, /) -> Any:
+        """All matches."""
 
 
 # C++ knows one escape more than Go: \C matches a single byte.
@@ -57,11 +59,13 @@ def find_all(pattern: str, text: str, most: int) -> list[str]:
     """All matches from left to right, at most so many; a negative number is no limit."""
     matches: list[str] = []
     last_end = -1
-    for found in compile_pattern(pattern).finditer(text.encode(errors="replace")):
+    raw = text.encode(errors="replace")
+    for found in compile_pattern(pattern).finditer(raw):
         if 0 <= most <= len(matches):
             break
-        # Go leaves out an empty match right after a match.
-        if found.start() == found.end() == last_end:
+        start, end = found.span()
+        # Go has no empty match right after a match, nor one inside of a character.
+        if start == end and (start == last_end or (start < len(raw) and raw[start] & 0xC0 == 0x80)):
             continue
         last_end = found.end()
         matches.append(found.group().decode(errors="replace"))

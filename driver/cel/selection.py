@@ -10,7 +10,7 @@ from driver.cel.equality import LISTS, MAPS
 from driver.cel.errors import EvaluationError
 from driver.cel.messages import MessageValue
 from driver.cel.steps import Run
-from driver.cel.values import NONE, Optional, index_of
+from driver.cel.values import NONE, Optional, Uint, index_of
 
 
 @dataclass(slots=True)
@@ -25,6 +25,8 @@ class Qualifier:
 
 
 _MISSING: Final = object()
+KEY_TYPES: Final = (str, int, Uint, bool, float)
+"""What a selection can have as its key."""
 
 
 def _look_up(value: Any, key: Any) -> Any:
@@ -33,6 +35,8 @@ def _look_up(value: Any, key: Any) -> Any:
     Raises:
         EvaluationError: the key is none for such a value.
     """
+    if type(key) not in KEY_TYPES:
+        raise EvaluationError("a value of this type cannot be a key")
     kind = type(value)
     if kind in MAPS:
         found = value.find(key)
@@ -49,6 +53,9 @@ def _look_up(value: Any, key: Any) -> Any:
 
 def select(root: Run, qualifiers: Sequence[Qualifier], *, cost: int | None) -> Run:
     """The general way. ``cost`` is that of the root, or None where costs are not counted."""
+    is_counted = cost is not None
+    is_test = bool(qualifiers) and qualifiers[-1].is_test
+    absent = False if is_test else NONE
 
     def step(frame: Any) -> Any:
         if cost:
@@ -57,29 +64,32 @@ def select(root: Run, qualifiers: Sequence[Qualifier], *, cost: int | None) -> R
         is_optional = type(value) is Optional
         if is_optional:
             if not value.has_value:
-                return value
+                return False if is_test else value
             value = value.value
         for qualifier in qualifiers:
             is_optional = is_optional or qualifier.is_optional
-            if cost is not None and not is_optional:
-                frame.charge(1)
-            key = qualifier.key(frame)
-            found = _look_up(value, key)
-            if is_optional:
-                if found is _MISSING:
-                    return False if qualifier.is_test else NONE
-                if cost is not None:
-                    frame.charge(1)
-            elif qualifier.is_test:
-                return found is not _MISSING
-            elif found is _MISSING:
-                raise EvaluationError(f"no such key: {key!s:.80}")
+            found = _follow(qualifier, frame, value, is_counted=is_counted, is_optional=is_optional)
+            if found is _MISSING:
+                return absent if is_optional else False
             value = found
-        if is_optional:
-            return True if qualifiers and qualifiers[-1].is_test else Optional(value)
-        return value
+        if is_test:
+            return True
+        return Optional(value) if is_optional else value
 
     return step
+
+
+def _follow(qualifier: Qualifier, frame: Any, value: Any, *, is_counted: bool, is_optional: bool) -> Any:
+    """One selection; ``_MISSING`` where that is an answer."""
+    if is_counted and not is_optional:
+        frame.charge(1)
+    key = qualifier.key(frame)
+    found = _look_up(value, key)
+    if found is _MISSING and not is_optional and not qualifier.is_test:
+        raise EvaluationError(f"no such key: {key!s:.80}")
+    if is_counted and is_optional and found is not _MISSING:
+        frame.charge(1)
+    return found
 
 
 def select_quickly(qualifiers: Sequence[Qualifier]) -> Run | None:

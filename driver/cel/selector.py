@@ -24,6 +24,9 @@ from driver.cel.validators import find_faults
 MOST_BYTES = 10 * 1024
 """The longest selector that the API server takes."""
 
+DEFAULT_FEATURES = Features()
+"""What Kubernetes has on unless somebody changes it."""
+
 _QUICK_LIMIT = LIMIT // 4
 """Up to this estimate costs need not be counted: no evaluation comes near the limit."""
 
@@ -96,7 +99,7 @@ class Selector:
         return Answer(is_match=result, error=None, cost=frame.cost)
 
 
-def compile_selector(source: str, *, features: Features = Features()) -> Selector:
+def compile_selector(source: str, *, features: Features = DEFAULT_FEATURES) -> Selector:
     """Compile a selector as Kubernetes does when a request or a class that has it is written.
 
     Raises:

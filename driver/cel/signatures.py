@@ -7,6 +7,7 @@ value before the dot. One-letter upper-case names are type parameters. The order
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -46,7 +47,12 @@ _NAMES = {
 }
 _AUTHORIZATION = ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")
 _NAMES |= {name: types.struct(f"kubernetes.authorization.{name}") for name in _AUTHORIZATION}
-_CONTAINERS = {"list": types.list_of, "map": types.map_of, "optional": types.optional_of, "type": types.type_of}
+_CONTAINERS: dict[str, Callable[..., Type]] = {
+    "list": types.list_of,
+    "map": types.map_of,
+    "optional": types.optional_of,
+    "type": types.type_of,
+}
 _LINE = re.compile(r"(\S+) (\.?)([^(\s]+)\((.*)\) (\S+)")
 
 

@@ -57,7 +57,7 @@ def all_of(terms: Sequence[Run], *, decisive: bool) -> Run:
             if value is other:
                 continue
             if value is decisive:
-                return decisive
+                return bool(decisive)
             failure = failure or no_overload("&&" if other else "||", value)
         if failure is not None:
             raise failure
@@ -77,40 +77,60 @@ def call(function: Callable[..., Any], args: Sequence[Run]) -> Run:
     return lambda frame: function(*[arg(frame) for arg in args])
 
 
-def counted_call(function: Callable[..., Any], args: Sequence[Run], cost: int | Cost, *, is_late: bool, is_lazy: bool) -> Run:
-    """A call with its cost. ``is_late``: the cost depends on the result. ``is_lazy``: an error ends the evaluation of arguments."""
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a call costs, and when. ``is_late``: it depends on the result. ``is_lazy``: an error ends the arguments."""
+
+    cost: int | Cost
+    is_late: bool = False
+    is_lazy: bool = False
+
+    def of(self, values: Sequence[Any], result: Any) -> int:
+        """The cost of one call."""
+        return self.cost if isinstance(self.cost, int) else self.cost(values, result)
+
+
+def counted_call(function: Callable[..., Any], args: Sequence[Run], price: Price) -> Run:
+    """A call with its cost."""
 
     def step(frame: Any) -> Any:
-        values: list[Any] = []
-        failure: EvaluationError | None = None
-        for arg in args:
-            try:
-                values.append(arg(frame))
-            except EvaluationAborted:
-                raise
-            except EvaluationError as err:
-                failure = failure or err
-                values.append(err)
-                if is_lazy:
-                    break
+        values, failure = _evaluate(args, frame, is_lazy=price.is_lazy)
         if failure is not None:
             if len(values) == len(args):
-                frame.charge(cost if isinstance(cost, int) else cost(values, failure))
+                frame.charge(price.of(values, failure))
             raise failure
-        if not is_late:
-            frame.charge(cost if isinstance(cost, int) else cost(values, None))
+        if not price.is_late:
+            # Before the call: what costs more than is left must not even begin.
+            frame.charge(price.of(values, None))
             return function(*values)
         try:
             result = function(*values)
         except EvaluationAborted:
             raise
         except EvaluationError as err:
-            frame.charge(cost if isinstance(cost, int) else cost(values, err))
+            frame.charge(price.of(values, err))
             raise
-        frame.charge(cost if isinstance(cost, int) else cost(values, result))
+        frame.charge(price.of(values, result))
         return result
 
     return step
+
+
+def _evaluate(args: Sequence[Run], frame: Any, *, is_lazy: bool) -> tuple[list[Any], EvaluationError | None]:
+    """The values of arguments, an error standing for one that has none, and the first error."""
+    values: list[Any] = []
+    failure: EvaluationError | None = None
+    for arg in args:
+        try:
+            values.append(arg(frame))
+        except EvaluationAborted:
+            raise
+        except EvaluationError as err:
+            failure = failure or err
+            values.append(err)
+            if is_lazy:
+                break
+    return values, failure
 
 
 def equals(one: Step, other: Step, *, is_negated: bool) -> Run:

@@ -46,7 +46,7 @@ class Type:
         self.name = name
         self.parameters = parameters
         self.is_nullable = is_nullable
-        self.weight = 1 + sum(part.weight for part in parameters)
+        self.weight: int = 1 + sum(part.weight for part in parameters)
         if self.weight > _MOST_PARTS:
             raise TypeTooLarge
 

@@ -45,7 +45,7 @@ class Bindings:
         inner = tuple(self.substitute(part, free_is_dyn=free_is_dyn) for part in this.parameters)
         return rebuild(this, inner)
 
-    def _unify(self, one: Type, other: Type) -> bool:
+    def _unify(self, one: Type, other: Type) -> bool:  # noqa: PLR0911 - the rules, in their order
         if other.kind is Kind.PARAM:
             is_valid, is_bound = self._try_bind(one, other)
             if is_valid or is_bound:
@@ -69,7 +69,7 @@ class Bindings:
             )
         return other.is_assignable_from(one)
 
-    def _try_bind(self, to: Type, param: Type) -> tuple[bool, bool]:
+    def _try_bind(self, to: Type, param: Type) -> tuple[bool, bool]:  # noqa: PLR0911 - the rules, in their order
         """Whether the parameter can be bound to the type, and whether it was bound before."""
         self._steps += 1
         if self._steps > _MOST_STEPS:

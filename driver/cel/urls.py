@@ -160,12 +160,16 @@ def _parse(raw: bytes, *, is_request: bool) -> Url:
         url.force_query, rest = True, rest[:-1]
     else:
         rest, _, url.query = rest.partition(b"?")
-    if not rest.startswith(b"/"):
-        if url.scheme:
-            url.opaque = rest
-            return url
-        if is_request or b":" in rest.partition(b"/")[0]:
-            raise ValueError("it is neither absolute nor a path from the root")
+    if not rest.startswith(b"/") and url.scheme:
+        url.opaque = rest
+        return url
+    if not rest.startswith(b"/") and (is_request or b":" in rest.partition(b"/")[0]):
+        raise ValueError("it is neither absolute nor a path from the root")
+    return _parse_hierarchy(url, rest, is_request=is_request)
+
+
+def _parse_hierarchy(url: Url, rest: bytes, *, is_request: bool) -> Url:
+    """Authority and path."""
     if (url.scheme or (not is_request and not rest.startswith(b"///"))) and rest.startswith(b"//"):
         authority, slash, path = rest[2:].partition(b"/")
         rest = slash + path

@@ -156,7 +156,7 @@ def _same_number(key: Any) -> Iterator[Any]:
         elif kind is Uint and key <= INT_MAX:
             yield int(key)
         return
-    if key != key or not key.is_integer():
+    if not key.is_integer():
         return
     if -INT_MAX_AS_DOUBLE < key < INT_MAX_AS_DOUBLE:
         yield int(key)
@@ -175,7 +175,7 @@ def index_of(index: Any) -> int:
         return int(index)
     if kind is Uint and index <= INT_MAX:
         return int(index)
-    if kind is float and index == index and index.is_integer() and -INT_MAX_AS_DOUBLE < index < INT_MAX_AS_DOUBLE:
+    if kind is float and index.is_integer() and -INT_MAX_AS_DOUBLE < index < INT_MAX_AS_DOUBLE:
         return int(index)
     raise EvaluationError(f"a list has no index {index!r:.60}")
 

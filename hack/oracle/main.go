@@ -56,13 +56,19 @@ func input(q question) dracel.Device {
 }
 
 func ask(q question) (a answer) {
-	// Kubernetes' code panics on a few expressions; the API server turns that into an error of its own.
+	// Kubernetes' code panics on a few expressions, most of them while it compiles; a client sees that as a refusal.
+	isCompiled := false
 	defer func() {
-		if r := recover(); r != nil {
+		if r := recover(); r == nil {
+			return
+		} else if isCompiled {
 			a.EvalErr = fmt.Sprint("panic: ", r)
+		} else {
+			a.CompileErr = fmt.Sprint("panic: ", r)
 		}
 	}()
 	result := compile(q)
+	isCompiled = true
 	a.MaxCost = result.MaxCost
 	if result.Error != nil {
 		a.CompileErr = result.Error.Detail
