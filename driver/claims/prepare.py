@@ -16,7 +16,7 @@ from driver.claims.index import ClaimIndex
 from driver.claims.locks import LockTable
 from driver.claims.metadata import MetadataFolder
 from driver.claims.model import CallContext, ClaimRef, PrepareAnswers, UnprepareAnswers
-from driver.claims.repair import Repaired, repair_claims
+from driver.claims.repair import Repaired, record_grants, repair_claims
 from driver.claims.store import RecordFolder
 from driver.claims.work import ClaimWork, Identity
 from driver.claims.workers import Workers
@@ -66,7 +66,7 @@ class ClaimPreparer:
         )
 
     def start(self) -> None:
-        """Make the folders. Before the first call.
+        """Make the folders, and see that every grant that lies there is held. Before the first call.
 
         Raises:
             StateUnwritable
@@ -75,6 +75,7 @@ class ClaimPreparer:
         self.work.locks.start()
         self.work.ended.start()
         self._around.cdi.start()
+        record_grants(self.work)
 
     def repair(self) -> Repaired:
         """Bring CDI files and records into step: at the start, and whenever NVML has come or the driver's epoch may be another.

@@ -60,6 +60,24 @@ def repair_claims(work: ClaimWork) -> Repaired:
     return done
 
 
+def record_grants(work: ClaimWork) -> Repaired:
+    """Record what CDI files grant and no record holds. Before the first call: its device would be given to a second claim.
+
+    Raises:
+        StateUnwritable: nothing can be looked at.
+    """
+    done = Repaired()
+    for uid in sorted({*work.carrier.cdi.list_own()} - {*work.index.read_all()}):
+        try:
+            with work.locks.hold_claim(ClaimRef(namespace="", name="", uid=uid), Deadline(_LOCK_S), "repair"):
+                if work.carrier.records.read(uid) is None:
+                    _record_granted(work, uid, done)
+        except ClaimError as err:
+            done.failed[uid] = err
+            log.event(_LOG, log.WARNING, "a grant could not be recorded", claim_uid=uid, error=err)
+    return done
+
+
 def _repair_one(work: ClaimWork, uid: ClaimUID, catalog: Catalog, done: Repaired) -> None:
     found = work.carrier.records.read(uid)
     if isinstance(found, Corrupt):

@@ -104,10 +104,10 @@ def test_b10_a_corrupt_record_is_set_aside_at_start_and_told_once(node: Node) ->
 
 
 def test_a_grant_without_a_record_is_recorded_again_never_given_away(node: Node) -> None:
-    """B07: its container may be running; deleting the file would free the device under it."""
+    """B07: its container may be running; deleting the file would free the device under it. No call comes before."""
     node.record_path(1).unlink()
     preparer = node.start()
-    assert preparer.repair().recorded == [uid(1)]
+    assert node.states()[uid(1)] == "PrepareCompleted"
     assert [incident.reason for incident in node.incidents] == ["ClaimRecordRebuilt"]
     node.api.put(claim(ref(5), [result(1)]))
     assert isinstance(prepare_one(preparer, 5), DeviceInUse)
