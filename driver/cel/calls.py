@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from driver.cel.ast import Call
+from driver.cel.costs import COMPARABLE
+from driver.cel.equality import LISTS
 from driver.cel.kinds import PYTHON_TYPES, is_of_type, no_overload
 from driver.cel.overload_table import IMPLEMENTATIONS, SINGLETONS
 from driver.cel.signatures import Overload
@@ -15,6 +17,17 @@ from driver.cel.types import Kind
 _UNGUARDED = ("contains", "endsWith", "startsWith")
 CONVERSIONS = ("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint")
 REGEXES = ("matches", "find", "findAll")
+PANICS: dict[str, tuple[int, tuple[type, ...]]] = {
+    "list_distinct": (0, LISTS),
+    "list_flatten_int": (1, (int,)),
+    **{
+        f"list_{name}_{suffix}": (position, LISTS)
+        for name in COMPARABLE
+        for suffix, position in (("sort", 0), ("sortByAssociatedKeys", 1))
+    },
+}
+"""Overloads at which Kubernetes' evaluator panics, while it counts costs, if the argument at a place is of another type."""
+
 _OPEN = (Kind.DYN, Kind.ANY, Kind.PARAM)
 
 

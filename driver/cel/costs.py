@@ -118,8 +118,6 @@ def _allocation(factor: float, size: int) -> int:
 def _self_compare(position: int) -> Cost:
     def cost(args: Sequence[Any], _: Any) -> int:
         items = args[position]
-        if type(items) not in LISTS:
-            return 0
         if not items:
             return _allocation(2.0, 0)
         return _allocation(2.1 if type(items[0]) in (str, bytes) else 2.0, len(items) ** 2)
@@ -140,7 +138,7 @@ def _result_list(_: Sequence[Any], result: Any) -> int:
     return _allocation(1, actual_size(result))
 
 
-_COMPARABLE = (
+COMPARABLE = (
     *("int", "uint", "double", "bool", "string", "bytes"),
     *("google.protobuf.Duration", "google.protobuf.Timestamp"),
 )
@@ -148,8 +146,8 @@ _BY_OVERLOAD: dict[str, int | Cost] = {
     **dict.fromkeys(("list_slice", "lists_range", "list_reverse"), _result_list),
     **dict.fromkeys(("list_flatten", "list_flatten_int"), _flatten),
     "list_distinct": _self_compare(0),
-    **dict.fromkeys((f"list_{name}_sort" for name in _COMPARABLE), _self_compare(0)),
-    **dict.fromkeys((f"list_{name}_sortByAssociatedKeys" for name in _COMPARABLE), _self_compare(1)),
+    **dict.fromkeys((f"list_{name}_sort" for name in COMPARABLE), _self_compare(0)),
+    **dict.fromkeys((f"list_{name}_sortByAssociatedKeys" for name in COMPARABLE), _self_compare(1)),
     "list_sets_contains_list": _sets(1),
     "list_sets_intersects_list": _sets(1),
     "list_sets_equivalent_list": _sets(2),

@@ -10,12 +10,12 @@ from typing import Any
 
 from driver.cel import steps
 from driver.cel.ast import Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Message, Node, Select
-from driver.cel.calls import CONVERSIONS, REGEXES, implementation_of, is_chosen_late, overload_of
+from driver.cel.calls import CONVERSIONS, PANICS, REGEXES, implementation_of, is_chosen_late, overload_of
 from driver.cel.costs import LIST_CREATION, MAP_CREATION, MESSAGE_CREATION, cost_of, needs_result
 from driver.cel.equality import equal
-from driver.cel.errors import EvaluationError
+from driver.cel.errors import EvaluationAborted, EvaluationError
 from driver.cel.loops import Loop, bind, fold, fold_quickly
-from driver.cel.membership import in_constant_list
+from driver.cel.membership import UNHASHABLE, in_constant_list
 from driver.cel.messages import build_message
 from driver.cel.regex import compile_pattern
 from driver.cel.selection_planner import SelectionPlanner
@@ -75,13 +75,16 @@ class Planner(SelectionPlanner):
 
     def _plan_function(self, node: Call) -> Step:
         args = [self.plan(part) for part in node.operands()]
+        position, kinds = PANICS.get(overload_of(node), (0, ()))
+        if kinds:
+            args[position] = Step(steps.required(args[position].run, kinds))
         function = implementation_of(node)
         if node.function in CONVERSIONS and len(args) == 1 and args[0].is_constant:
             try:
                 return constant(function(args[0].value))
             except EvaluationError as err:
                 raise self._refuse(node, err) from err
-        is_lazy = is_chosen_late(node)
+        is_lazy = is_chosen_late(node) or len(args) > 2
         if node.function in REGEXES and len(args) > 1 and args[1].is_constant and type(args[1].value) is str:
             try:
                 compile_pattern(args[1].value)
@@ -132,10 +135,11 @@ class Planner(SelectionPlanner):
     def _plan_list(self, node: ListLiteral) -> Step:
         parts = [self.plan(element) for element in node.elements]
         if all(part.is_constant for part in parts):
+            build = steps.build_list([part.run for part in parts], node.optional)
             try:
-                return constant(steps.build_list([part.run for part in parts], node.optional)(None))
-            except EvaluationError as err:
-                raise self._refuse(node, err) from err
+                return constant(build(None))
+            except EvaluationError:
+                return Step(build)
         run = steps.build_list([part.run for part in parts], node.optional)
         return Step(self._created(run, LIST_CREATION))
 
@@ -153,16 +157,18 @@ class Planner(SelectionPlanner):
                         result.drop(key)
                         continue
                     value = value.value
-                if type(key) is bytes:
-                    raise EvaluationError("bytes cannot be the key of a map")
+                if type(key) in UNHASHABLE:
+                    raise EvaluationAborted("a value of this type cannot be the key of a map")
                 result.put(key, value)
             return result
 
         if all(key.is_constant and value.is_constant for key, value, _ in entries):
             try:
                 return constant(build(None))
-            except EvaluationError as err:
+            except EvaluationAborted as err:
                 raise self._refuse(node, err) from err
+            except EvaluationError:
+                return Step(build)
         return Step(self._created(build, MAP_CREATION))
 
     def _created(self, build: Run, cost: int) -> Run:
@@ -170,11 +176,16 @@ class Planner(SelectionPlanner):
             return build
 
         def step(frame: Any) -> Any:
-            # What is created costs the same when a part of it fails.
             try:
-                return build(frame)
-            finally:
-                frame.cost += cost
+                value = build(frame)
+            except EvaluationAborted:
+                raise
+            except EvaluationError:
+                # What is created costs the same when a part of it fails.
+                frame.charge(cost)
+                raise
+            frame.charge(cost)
+            return value
 
         return step
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from driver.cel import types
 from driver.cel.ast import Ident, Node, children
@@ -20,6 +21,7 @@ from driver.cel.planner import Planner
 from driver.cel.steps import Run
 from driver.cel.types import TypeTooLarge
 from driver.cel.validators import find_faults
+from driver.cel.values import Optional
 
 MOST_BYTES = 10 * 1024
 """The longest selector that the API server takes."""
@@ -75,7 +77,7 @@ class Selector:
         result = self._run(view if count == -1 else self._frame(view, count if count >= 0 else -2 - count))
         if result is True or result is False:
             return bool(result)
-        raise EvaluationError(f"the selector's result is of type {type_name(result)}, not bool")
+        return _as_bool(result)
 
     def _frame(self, view: DeviceView, slot_count: int) -> Frame:
         frame = Frame(view, slot_count)
@@ -90,13 +92,9 @@ class Selector:
         run, slot_count = _plan(self.source, self._root, is_counted=True)
         frame = self._frame(view, slot_count)
         try:
-            result = run(frame)
+            return Answer(is_match=_as_bool(run(frame)), error=None, cost=frame.cost)
         except EvaluationError as err:
             return Answer(is_match=False, error=err, cost=frame.cost)
-        if type(result) is not bool:
-            error = EvaluationError(f"the selector's result is of type {type_name(result)}, not bool")
-            return Answer(is_match=False, error=error, cost=frame.cost)
-        return Answer(is_match=result, error=None, cost=frame.cost)
 
 
 def compile_selector(source: str, *, features: Features = DEFAULT_FEATURES) -> Selector:
@@ -140,6 +138,15 @@ def check_admission(selector: Selector) -> None:
             f"the selector may cost {selector.max_cost} to evaluate, and the API server takes at most {LIMIT}: "
             "look at what it loops over or compares, or bound strings by comparing them with =="
         )
+
+
+def _as_bool(result: Any) -> bool:
+    """The answer in a result; an optional one counts as what it holds."""
+    while type(result) is Optional and result.has_value:
+        result = result.value
+    if type(result) is not bool:
+        raise EvaluationError(f"the selector's result is of type {type_name(result)}, not bool")
+    return result
 
 
 @lru_cache(maxsize=8)

@@ -9,7 +9,7 @@ from typing import Any
 from driver.cel.costs import Cost
 from driver.cel.equality import equal
 from driver.cel.errors import EvaluationAborted, EvaluationError
-from driver.cel.kinds import no_overload
+from driver.cel.kinds import no_overload, type_name
 from driver.cel.lists import check_length
 from driver.cel.values import Optional
 
@@ -62,6 +62,21 @@ def all_of(terms: Sequence[Run], *, decisive: bool) -> Run:
         if failure is not None:
             raise failure
         return other
+
+    return step
+
+
+def required(run: Run, kinds: tuple[type, ...]) -> Run:
+    """A value without which the whole evaluation ends at once."""
+
+    def step(frame: Any) -> Any:
+        try:
+            value = run(frame)
+        except EvaluationError as err:
+            raise EvaluationAborted(str(err)) from err
+        if type(value) not in kinds:
+            raise EvaluationAborted(f"a value of type {type_name(value)} ends the evaluation here")
+        return value
 
     return step
 
