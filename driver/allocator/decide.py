@@ -10,7 +10,8 @@ from operator import itemgetter
 from driver.allocator.fleet import BucketKey, Fleet, View
 from driver.allocator.miss import Miss, build_miss
 from driver.allocator.problem import Problem
-from driver.allocator.search import Found, Pick
+from driver.allocator.search import Found
+from driver.allocator.slots import Pick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

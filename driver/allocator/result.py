@@ -11,7 +11,7 @@ from driver.allocator.decide import Placement
 from driver.allocator.device_node import DeviceId, DeviceNode
 from driver.allocator.fleet import Holding
 from driver.allocator.problem import ClaimAsk, Problem
-from driver.allocator.search import Pick
+from driver.allocator.slots import Pick
 from driver.allocator.statics import build_statics
 from driver.allocator.tables import positions_of
 from driver.api.claim_spec_v1 import ClaimAllocation, ClaimConfig, ClaimDevices, ClaimResult, DeviceClassSpec

@@ -16,8 +16,10 @@ from typing import NamedTuple
 
 from driver.allocator.choices import build_classes, split, subsets
 from driver.allocator.device_node import Taken
+from driver.allocator.draws import draw_devices, remaining_counters
 from driver.allocator.objective import Objective, Score
 from driver.allocator.problem import Alternative, Constraint, Problem
+from driver.allocator.slots import Pick, Slot, build_slots, is_hopeless
 from driver.allocator.statics import Statics
 from driver.allocator.tables import positions_of
 from driver.api.resource_v1 import ALLOCATION_RESULTS_MAX
@@ -30,17 +32,6 @@ _JUDGED_A_STEP = 8
 _SORTED_ALONE = 12_870
 _SORTED = 512
 """As many choices are judged and tried best first; more are taken as they come. 12,870 are all eights out of 16."""
-
-
-class Pick(NamedTuple):
-    """The devices of one request."""
-
-    claim: int
-    request: int
-    alternative: Alternative
-    flat: int
-    """The alternative's number over the whole problem."""
-    mask: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +51,6 @@ class NotFound:
     """No placement: there is none, or the steps did not suffice to tell."""
 
     is_proved: bool
-
-
-class _Slot(NamedTuple):
-    claim: int
-    request: int
-    alternatives: tuple[tuple[int, Alternative], ...]
-    ends_claim: bool
 
 
 class _State(NamedTuple):
@@ -95,7 +79,7 @@ class NodeSearch:
         self._statics = statics
         self._taken = taken
         self._objective = Objective(statics.shape)
-        self._slots = _build_slots(problem)
+        self._slots = build_slots(problem)
         self._constraints = [(c, each) for c, claim in enumerate(problem.claims) for each in claim.constraints]
         self._classes = build_classes(statics, taken.mask) if first_fit is None else tuple(1 << at for at in first_fit)
         self._is_first_fit = first_fit is not None
@@ -118,30 +102,11 @@ class NodeSearch:
             picks=(),
             sets=(),
         )
-        if not self._is_hopeless():
+        if not is_hopeless(self._slots, self._constraints, self._statics, self._taken.mask):
             self._extend(0, start)
         if self._best is None:
             return NotFound(is_proved=not self._is_cut)
         return replace(self._best, is_proved=not self._is_cut)
-
-    def _is_hopeless(self) -> bool:
-        """True where counting alone says that there is no placement: what would make a search try everything in vain."""
-        for number, (owner, constraint) in enumerate(self._constraints):
-            pattern = self._statics.patterns[number]
-            need = reachable = 0
-            for slot in self._slots:
-                covered = [slot.claim == owner and constraint.covers(each) for _, each in slot.alternatives]
-                if all(covered):
-                    need += min(each.count or 1 for _, each in slot.alternatives)
-                    for flat, each in slot.alternatives:
-                        reachable |= self._statics.eligible[flat] & ~(0 if each.is_admin else self._taken.mask)
-            if not constraint.is_distinct and reachable & self._statics.shape.shared:
-                continue  # one device may serve several requests
-            groups = split([reachable], pattern)
-            most = len(groups) if constraint.is_distinct else max((group.bit_count() for group in groups), default=0)
-            if need > most:
-                return True
-        return False
 
     def _is_over(self) -> bool:
         if self._best is not None and (self._is_first_fit or len(self._slots) == 1):
@@ -170,7 +135,7 @@ class NodeSearch:
         score = self._best.score[0] if self._best is not None else 0
         return score if isinstance(score, int) else 0
 
-    def _choose(self, slot: _Slot, flat: int, alternative: Alternative, state: _State) -> Iterable[int]:
+    def _choose(self, slot: Slot, flat: int, alternative: Alternative, state: _State) -> Iterable[int]:
         """The sets that could serve an alternative now, best first."""
         free = self._statics.eligible[flat] & ~(state.of_claim if alternative.is_admin else state.used | self._taken.mask)
         room = ALLOCATION_RESULTS_MAX - sum(pick.mask.bit_count() for pick in state.picks if pick.claim == slot.claim)
@@ -199,7 +164,7 @@ class NodeSearch:
             if owner == claim and constraint.covers(alternative):
                 yield number, constraint
 
-    def _sorted(self, found: Iterator[int], slot: _Slot, state: _State) -> Iterable[int]:
+    def _sorted(self, found: Iterator[int], slot: Slot, state: _State) -> Iterable[int]:
         limit = _SORTED_ALONE if len(self._slots) == 1 else _SORTED
         first = list(islice(found, limit))
         policy = self._problem.claims[slot.claim].policy
@@ -216,9 +181,9 @@ class NodeSearch:
             first.sort(key=key)
         return first if len(first) < limit else chain(first, found)
 
-    def _take(self, slot: _Slot, pick: Pick, order: int, state: _State) -> _State | None:
+    def _take(self, slot: Slot, pick: Pick, order: int, state: _State) -> _State | None:
         bound = self._bind(slot.claim, pick, state.bound)
-        drawn = self._draw(pick, state)
+        drawn = draw_devices(self._statics, pick, (state.counters, state.shares))
         if bound is None or drawn is None:
             return None
         counters, shares = drawn
@@ -254,28 +219,6 @@ class NodeSearch:
                     values[number] = value + 1
         return tuple(values)
 
-    def _draw(self, pick: Pick, state: _State) -> tuple[tuple[Fraction, ...], Mapping[int, Mapping[str, Fraction]]] | None:
-        """Counters and shares with the pick; None where one is overdrawn.
-
-        Admin access draws nothing on counters, but for the first share of a shared device: later shares go by it.
-        """
-        shape = self._statics.shape
-        shares = state.shares
-        counters = list(state.counters)
-        for at in positions_of(pick.mask):
-            is_shared = shape.shared >> at & 1
-            if at not in shares if is_shared else not pick.alternative.is_admin:
-                for counter, amount in shape.draws[at]:
-                    counters[counter] -= amount
-                    if counters[counter] < 0:
-                        return None
-            if is_shared:
-                total = _draw_share(self._statics, pick.flat, at, shares)
-                if total is None:
-                    return None
-                shares = {**shares, at: total}
-        return tuple(counters), shares
-
     def _finish(self, state: _State) -> None:
         taken = 0
         for mask in state.sets:
@@ -302,39 +245,6 @@ class NodeSearch:
             judge.links_lost(self._usable, left),
             sum(judge.span(mask) for mask in state.sets),
         )
-
-
-def remaining_counters(statics: Statics, taken: Taken) -> tuple[Fraction, ...]:
-    """What is left of each counter; below zero where more is taken than there is."""
-    shape = statics.shape
-    counters = list(shape.counters)
-    if counters:
-        shared = sum(1 << at for at in taken.shares)
-        for at in positions_of(taken.mask | shared):
-            for counter, amount in shape.draws[at]:
-                counters[counter] -= amount
-    return tuple(counters)
-
-
-def _draw_share(
-    statics: Statics, flat: int, at: int, shares: Mapping[int, Mapping[str, Fraction]]
-) -> dict[str, Fraction] | None:
-    drawn = dict(next(amounts for position, amounts in statics.draws[flat] if position == at))
-    totals = dict(next(amounts for position, amounts in statics.totals if position == at))
-    held = shares.get(at, {})
-    together = {name: held.get(name, Fraction(0)) + amount for name, amount in drawn.items()}
-    return together if all(amount <= totals[name] for name, amount in together.items()) else None
-
-
-def _build_slots(problem: Problem) -> tuple[_Slot, ...]:
-    slots: list[_Slot] = []
-    flat = 0
-    for c, claim in enumerate(problem.claims):
-        for r, request in enumerate(claim.requests):
-            numbered = tuple(enumerate(request.alternatives, flat))
-            flat += len(numbered)
-            slots.append(_Slot(c, r, numbered, r == len(claim.requests) - 1))
-    return tuple(slots)
 
 
 def _with_value(mask: int, pattern: tuple[int, ...], value: int) -> int:

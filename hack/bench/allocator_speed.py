@@ -58,13 +58,9 @@ def measure(nodes: int, machine: str, decisions: int, seed: int) -> dict[str, ob
         "machine": machine,
         "decisions": decisions,
         "buckets": max(len(list(fleet.view(problem).buckets())) for problem in problems.values()),
-        "p50_ms": _percentile(decide_ms, 50),
-        "p99_ms": _percentile(decide_ms, 99),
-        "max_ms": _percentile(decide_ms, 100),
-        "cpu_p50_ms": _percentile(cpu_ms, 50),
-        "cpu_p99_ms": _percentile(cpu_ms, 99),
-        "leave_p50_ms": _percentile(leave_ms, 50),
-        "leave_p99_ms": _percentile(leave_ms, 99),
+        **_percentiles("", decide_ms),
+        **_percentiles("cpu_", cpu_ms),
+        **_percentiles("leave_", leave_ms),
         "fleet_built_s": round(built_s, 2),
         "four_views_built_s": round(first_s, 2),
         "resident_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
@@ -72,9 +68,15 @@ def measure(nodes: int, machine: str, decisions: int, seed: int) -> dict[str, ob
     }
 
 
+def _percentiles(prefix: str, values: Sequence[float]) -> dict[str, float]:
+    ordered = sorted(values)
+    at = {f"{prefix}p{percent}_ms": len(ordered) * percent // 100 for percent in (50, 99)}
+    return {name: round(ordered[index], 3) for name, index in at.items()} | {f"{prefix}max_ms": round(ordered[-1], 3)}
+
+
 def _fill_half(fleet: Fleet, numbers: random.Random) -> list[tuple[Holding, ...]]:
     """Each GPU of each node is taken or free, by chance: the worst for buckets."""
-    running = []
+    running: list[tuple[Holding, ...]] = []
     for node in fleet.nodes.values():
         for device in node.ids:
             if numbers.random() < 0.5:
@@ -89,11 +91,6 @@ def _hold(fleet: Fleet, placement: Placement) -> tuple[Holding, ...]:
     holdings = tuple(Holding(device=ids[at]) for pick in placement.picks for at in positions_of(pick.mask))
     fleet.hold(holdings)
     return holdings
-
-
-def _percentile(values: Sequence[float], percent: int) -> float:
-    ordered = sorted(values)
-    return round(ordered[min(len(ordered) - 1, len(ordered) * percent // 100)], 3)
 
 
 def main() -> None:

@@ -12,7 +12,8 @@ from driver.allocator.device_node import DeviceNode
 from driver.allocator.fleet import Fleet, Holding
 from driver.allocator.hold import HoldRule, Holds, Waiting
 from driver.allocator.problem import Claim, ClaimAsk, Problem, build_problem
-from driver.allocator.search import Found, NodeSearch, Pick
+from driver.allocator.search import Found, NodeSearch
+from driver.allocator.slots import Pick
 from driver.allocator.statics import build_statics
 from driver.allocator.tables import positions_of
 from driver.api.claim_spec_v1 import (

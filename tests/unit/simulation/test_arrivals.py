@@ -1,0 +1,106 @@
+"""Lists of pods: what is read, what is skipped, what is refused and how that is said."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from driver.api.topology_policy import Mode, Packing, Policy, Scope
+from driver.cli.simulation.arrivals import Arrival, parse_csv, parse_yaml, read_arrivals, without_departures
+from driver.errors import SettingsInvalid
+
+HEAD = "name,cpu_milli,num_gpu,gpu_milli,creation_time,deletion_time\n"
+
+
+def test_whole_gpu_pods_of_the_openb_form_in_order_of_arrival() -> None:
+    """Shares of a GPU and pods without one are counted and left out; equal times keep the list's order."""
+    text = HEAD + "b,1,2,1000,50,80\na,1,1,1000,10,25\nshare,1,1,460,0,9\ncpu,1,0,0,0,9\nc,1,8,1000,50,\n"
+    found = parse_csv(text.encode(), "x.csv")
+    assert found.skipped == 2
+    assert found.pods == (
+        Arrival(name="a", at_s=10.0, run_s=15.0, count=1),
+        Arrival(name="b", at_s=50.0, run_s=30.0, count=2),
+        Arrival(name="c", at_s=50.0, run_s=math.inf, count=8),
+    )
+
+
+def test_a_list_without_times_comes_one_by_one_and_stays() -> None:
+    found = parse_csv(b"name,num_gpu\na,1\nb,4\n", "x.csv")
+    assert [(pod.at_s, pod.run_s, pod.count) for pod in found.pods] == [(0.0, math.inf, 1), (1.0, math.inf, 4)]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("name\na\n", "no column num_gpu"),
+        ("", "no column name"),
+        (HEAD + "a,1,x,1000,0,1\n", "line 2: invalid literal"),
+        (HEAD + "a,1,1,1000,soon,1\n", "line 2: could not convert"),
+        (HEAD + "a,1,1,1000,nan,1\n", "line 2: nan is no time"),
+        (HEAD + "a,1,1\n", "line 2:"),
+    ],
+    ids=["no count", "empty", "count", "time", "no number", "short line"],
+)
+def test_what_is_wrong_with_a_csv_is_said_with_its_line(text: str, words: str) -> None:
+    with pytest.raises(SettingsInvalid, match=r"--arrivals x\.csv: ") as caught:
+        parse_csv(text.encode(), "x.csv")
+    assert words in str(caught.value)
+
+
+def test_our_own_form() -> None:
+    text = b"""
+pods:
+  - {name: train, count: 4, atSeconds: 10, runSeconds: 60, times: 2, everySeconds: 5, scope: numa, mode: required}
+  - {count: 1, packing: spread, matchAttribute: gpu.nvidia.com/nvlinkPair, selector: "true"}
+"""
+    train = Policy(scope=Scope.NUMA, mode=Mode.REQUIRED)
+    assert parse_yaml(text, "x.yaml").pods == (
+        Arrival(
+            name="pods[1]",
+            at_s=0.0,
+            run_s=math.inf,
+            count=1,
+            policy=Policy(packing=Packing.SPREAD),
+            match_attribute="gpu.nvidia.com/nvlinkPair",
+            selector="true",
+        ),
+        Arrival(name="train-0", at_s=10.0, run_s=60.0, count=4, policy=train),
+        Arrival(name="train-1", at_s=15.0, run_s=60.0, count=4, policy=train),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pods: 1",
+        "pods: [{}]",
+        "pods: [{count: 0}]",
+        "pods: [{count: 1, scope: galaxy}]",
+        "pods: [{count: 1, cpu: 2}]",
+        "[",
+        "pods: [{count: 1, atSeconds: .inf}]",
+    ],
+    ids=["no list", "no count", "count 0", "unknown scope", "unknown field", "no YAML", "never"],
+)
+def test_what_is_wrong_with_a_yaml_is_said(text: str) -> None:
+    with pytest.raises(SettingsInvalid, match=r"--arrivals x\.yaml: "):
+        parse_yaml(text.encode(), "x.yaml")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SettingsInvalid, match="cannot be read: No such file"):
+        read_arrivals(tmp_path / "none.csv")
+
+
+def test_the_name_of_the_file_tells_its_form(tmp_path: Path) -> None:
+    (tmp_path / "a.yml").write_text("pods: [{count: 2}]")
+    (tmp_path / "a.csv").write_text("name,num_gpu\na,1\n")
+    assert read_arrivals(tmp_path / "a.yml").pods[0].count == 2
+    assert read_arrivals(tmp_path / "a.csv").pods[0].count == 1
+
+
+def test_without_departures_nobody_ends() -> None:
+    found = without_departures(parse_csv((HEAD + "a,1,1,1000,0,5\n").encode(), "x"))
+    assert [pod.run_s for pod in found.pods] == [math.inf]
