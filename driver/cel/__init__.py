@@ -8,16 +8,19 @@ from driver.cel.device import DeviceView, build_view, build_view_of_values
 from driver.cel.environment import Features
 from driver.cel.errors import EvaluationError, SelectorError, SelectorRefused, Span
 from driver.cel.selector import Answer, Selector, check_admission, compile_selector
+from driver.cel.terms import Explainer, TermAnswer
 
 __all__ = [
     "Answer",
     "DeviceView",
     "EvaluationError",
+    "Explainer",
     "Features",
     "Selector",
     "SelectorError",
     "SelectorRefused",
     "Span",
+    "TermAnswer",
     "build_view",
     "build_view_of_values",
     "check_admission",

@@ -48,14 +48,14 @@ class Selector:
     ``result_type`` is the type as Kubernetes names it, ``max_cost`` its estimate of the highest cost of an evaluation.
     """
 
-    __slots__ = ("_owns_quantities", "_root", "_run", "_slot_count", "features", "max_cost", "result_type", "source")
+    __slots__ = ("_owns_quantities", "_run", "_slot_count", "features", "max_cost", "result_type", "root", "source")
 
     def __init__(self, source: str, root: Node, environment: Environment) -> None:
         self.source = source
         self.features = environment.features
         self.result_type = root.type.full_name()
         self.max_cost = estimate(root, environment)
-        self._root = root
+        self.root = root
         self._owns_quantities = _mentions_integers(root)
         is_quick = self.max_cost <= _QUICK_LIMIT and not self._owns_quantities
         self._run, self._slot_count = _plan(source, root, is_counted=not is_quick)
@@ -89,7 +89,7 @@ class Selector:
         """As ``matches``, with the cost of the evaluation as Kubernetes counts it. Slower."""
         if view.fault:
             return Answer(is_match=False, error=EvaluationError(view.fault), cost=0)
-        run, slot_count = _plan(self.source, self._root, is_counted=True)
+        run, slot_count = _plan(self.source, self.root, is_counted=True)
         frame = self._frame(view, slot_count)
         try:
             return Answer(is_match=_as_bool(run(frame)), error=None, cost=frame.cost)

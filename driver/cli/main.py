@@ -19,7 +19,7 @@ from driver.cli.parser import Commands, Parser
 from driver.config.load import encode_settings, load
 from driver.errors import DriverError, Fatal, NvmlError
 
-COMMANDS = ("kubelet_plugin", "inspect", "record", "simulate", "demo")
+COMMANDS = ("kubelet_plugin", "inspect", "record", "match", "simulate", "demo")
 """Modules of this package, in the order of ``--help``."""
 
 EXIT_FAILURE = 1

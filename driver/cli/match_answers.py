@@ -1,0 +1,67 @@
+"""What ``gpu-dra match`` found, for programs and for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from driver.cel import EvaluationError, Explainer, Selector
+from driver.cli.match_sources import Candidate
+
+Answer = dict[str, Any]
+
+
+def build_answers(selector: Selector, candidates: Sequence[Candidate]) -> list[Answer]:
+    """One answer a device, with the terms that did not say yes."""
+    explainer = Explainer(selector)
+    return [_answer(selector, explainer, candidate) for candidate in candidates]
+
+
+def _answer(selector: Selector, explainer: Explainer, candidate: Candidate) -> Answer:
+    answer: Answer = {"driver": candidate.driver, "pool": candidate.pool, "device": candidate.name}
+    try:
+        result: bool | str = selector.matches(candidate.view)
+        message = ""
+    except EvaluationError as err:
+        result, message = "evaluation_error", str(err)
+    terms = [] if result is True else [term for term in explainer.explain(candidate.view) if not term.is_true]
+    shown = [
+        {"term": term.text, "result": "evaluation_error" if term.error else False, "message": term.error} for term in terms
+    ]
+    return {**answer, "result": result, "message": message, "terms": shown}
+
+
+def build_tables(selector: Selector, answers: Sequence[Answer]) -> RenderableType:
+    """Devices with their answers, and a summary of the terms that said no."""
+    matching = sum(answer["result"] is True for answer in answers)
+    headline = Text(f"{matching} of {len(answers)} devices match", style="bold")
+    cost = Text(f"estimated cost {selector.max_cost} of at most 1000000", style="dim")
+    if not answers:
+        return Group(Text("there are no devices to match", style="bold"), cost)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title in ("pool", "device", "match", "why not"):
+        table.add_column(title, overflow="fold")
+    for answer in answers:
+        word, style = _WORDS[answer["result"]]
+        table.add_row(answer["pool"], answer["device"], Text(word, style=style), _why(answer))
+    parts: list[RenderableType] = [headline, cost, Text(), table]
+    counted = Counter(term["term"] for answer in answers for term in answer["terms"])
+    if counted and len(answers) > 1:
+        parts += [Text(), Text("Terms that did not say yes", style="bold")]
+        parts += [Text(f"{count:>5} x  {text}") for text, count in counted.most_common()]
+    return Group(*parts)
+
+
+_WORDS: dict[bool | str, tuple[str, str]] = {True: ("yes", "green"), False: ("no", ""), "evaluation_error": ("fails", "red")}
+
+
+def _why(answer: Answer) -> str:
+    if answer["result"] is True:
+        return ""
+    reasons = [f"{term['term']}: {term['message']}" if term["message"] else term["term"] for term in answer["terms"]]
+    return "; ".join(reasons) or answer["message"]

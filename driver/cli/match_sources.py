@@ -1,0 +1,155 @@
+"""Where ``gpu-dra match`` takes devices from: a machine, a file of slices, or the cluster."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from driver.cel import DeviceView, build_view, build_view_of_values
+from driver.config.load import load
+from driver.config.settings import Settings
+from driver.errors import SettingsInvalid
+
+_STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A device that a selector is tried on."""
+
+    driver: str
+    pool: str
+    name: str
+    view: DeviceView
+
+
+def read_text(name: str) -> str:
+    """A file, or stdin for ``-``.
+
+    Raises:
+        SettingsInvalid: it cannot be read, or is no UTF-8.
+    """
+    try:
+        return sys.stdin.read() if name == _STDIN else Path(name).read_text(encoding="utf-8")
+    except OSError as err:
+        raise SettingsInvalid(f"cannot read {name}: {err.strerror}") from err
+    except UnicodeDecodeError as err:
+        raise SettingsInvalid(f"{name} is no UTF-8: {err.reason} at byte {err.start}") from err
+
+
+def read_candidates(args: argparse.Namespace) -> list[Candidate]:
+    """The devices that the command line names.
+
+    Raises:
+        SettingsInvalid, MachineInvalid: what was asked for is wrong.
+        NvmlError, ApiError: the machine or the cluster does not answer.
+    """
+    if args.slices is not None:
+        return list(parse_slices(read_text(args.slices), args.slices))
+    settings = load(args, os.environ)
+    if settings.origins["nvml"] != "default":
+        return _read_machine(settings)
+    return _read_cluster(settings)
+
+
+def _read_machine(settings: Settings) -> list[Candidate]:
+    from driver.cli.backend import initialized, open_backend  # noqa: PLC0415  (with it come NVML and the mock)
+    from driver.resourceslice.attributes import Allocator  # noqa: PLC0415
+    from driver.resourceslice.build import build_devices  # noqa: PLC0415
+    from driver.topology.build import build_topology  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory(prefix="gpu-dra-match-") as folder:  # noqa: SIM117  (the folder goes last)
+        with initialized(open_backend(settings, Path(folder))) as backend:
+            topology = build_topology(backend.read())
+    node = settings.node_name or socket.gethostname().lower()
+    built = build_devices(topology, node_uid=node, allocator=Allocator(settings.allocation))
+    driver = settings.driver_name
+    return [Candidate(driver, node, each.name, build_view(driver, each)) for each in built.devices]
+
+
+def _read_cluster(settings: Settings) -> list[Candidate]:
+    from driver.kube.client import KubeClient  # noqa: PLC0415
+    from driver.kube.credentials import read_credentials  # noqa: PLC0415
+    from driver.kube.resources import RESOURCE_SLICES  # noqa: PLC0415
+
+    client = KubeClient(read_credentials(str(settings.kubeconfig or "")))
+    try:
+        slices = client.list_all(RESOURCE_SLICES).items
+    finally:
+        client.close()
+    return [
+        Candidate(each.spec.driver, each.spec.pool.name, device.name, build_view(each.spec.driver, device))
+        for each in slices
+        for device in each.spec.devices
+    ]
+
+
+def parse_slices(text: str, name: str) -> Iterator[Candidate]:
+    """The devices of ResourceSlices in YAML or JSON: objects, lists of them, several documents.
+
+    Raises:
+        SettingsInvalid: the text is something else.
+    """
+    import yaml  # noqa: PLC0415
+
+    try:
+        documents = [document for document in yaml.load_all(text, Loader=_loader(yaml)) if document is not None]
+    except (yaml.YAMLError, RecursionError) as err:
+        raise SettingsInvalid(f"{name} is neither YAML nor JSON: {err}") from err
+    slices = [each for document in documents for each in _slices_of(document, name)]
+    if not slices:
+        raise SettingsInvalid(f"{name} has no ResourceSlice; `gpu-dra inspect -o yaml` prints some")
+    for index, each in enumerate(slices):
+        yield from _devices_of(each, f"{name}: slice {index + 1}")
+
+
+def _loader(yaml: Any) -> Any:
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _slices_of(document: Any, name: str) -> Iterator[Mapping[str, Any]]:
+    if isinstance(document, list):
+        items = document
+    elif isinstance(document, Mapping) and isinstance(document.get("items"), list):
+        items = document["items"]
+    else:
+        items = [document]
+    for item in items:
+        if not isinstance(item, Mapping) or not isinstance(item.get("spec"), Mapping):
+            raise SettingsInvalid(f"{name} has something that is no ResourceSlice: {str(item)[:60]!r}")
+        if item.get("kind", "ResourceSlice") == "ResourceSlice":
+            yield item
+
+
+def _devices_of(item: Mapping[str, Any], where: str) -> Iterator[Candidate]:
+    spec = item["spec"]
+    driver, pool = spec.get("driver"), spec.get("pool")
+    if not isinstance(driver, str) or not isinstance(pool, Mapping):
+        raise SettingsInvalid(f"{where} has no spec.driver or no spec.pool")
+    for device in spec.get("devices") or ():
+        if not isinstance(device, Mapping) or not isinstance(device.get("name"), str):
+            raise SettingsInvalid(f"{where} has a device without a name")
+        yield Candidate(driver, str(pool.get("name", "")), device["name"], view_of_device(driver, device, where))
+
+
+def view_of_device(driver: str, device: Mapping[str, Any], where: str) -> DeviceView:
+    """A device in the API's own words as selectors see it.
+
+    Raises:
+        SettingsInvalid: it is no device.
+    """
+    attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
+    for part in (attributes, capacity):
+        if not isinstance(part, Mapping) or not all(isinstance(value, Mapping) for value in part.values()):
+            raise SettingsInvalid(
+                f"{where}: device {device.get('name')!r} has attributes or capacity that are no map of values"
+            )
+    amounts = {name: str(value.get("value", "")) for name, value in capacity.items()}
+    return build_view_of_values(driver, attributes, amounts, allows_multiple=bool(device.get("allowMultipleAllocations")))
