@@ -119,6 +119,10 @@ class DeviceNode:
             known = self._selected[expressions] = self._select(expressions[-1], before) if expressions else before
         return known
 
+    def forget_views(self) -> None:
+        """A problem is through. A view is as large as its device, and there may be 80,000: they are made again when needed."""
+        self._views = None
+
     def tolerated(self, tolerations: tuple[Toleration, ...]) -> int:
         """The devices whose taints a request with these tolerations puts up with."""
         known = self._tolerated.get(tolerations)

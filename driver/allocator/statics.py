@@ -37,6 +37,7 @@ def build_statics(node: DeviceNode, shape_id: int, problem: Problem) -> Statics:
     """The statics of a problem on a node."""
     alternatives = tuple(problem.alternatives())
     selected = [_can_hold(node, each, node.selected(each.selectors)) for each in alternatives]
+    node.forget_views()
     pairs = list(zip(alternatives, selected, strict=True))
     shared = tuple(positions_of(node.shape.shared))
     return Statics(

@@ -131,9 +131,9 @@ def _read_fleet(args: argparse.Namespace) -> Sequence[tuple[str, tuple[Device, .
 def _play(
     args: argparse.Namespace, arrivals: Arrivals, nodes: Sequence[tuple[str, tuple[Device, ...]]]
 ) -> tuple[Report, Replay]:
+    from driver.allocator.cel_engine import CelEngine  # noqa: PLC0415
     from driver.allocator.hold import HoldRule  # noqa: PLC0415
     from driver.cli.simulation.choosers import build_chooser  # noqa: PLC0415
-    from driver.cli.simulation.engine import build_engine  # noqa: PLC0415
     from driver.cli.simulation.fleets import build_fleet  # noqa: PLC0415
     from driver.cli.simulation.replay import Replay  # noqa: PLC0415
     from driver.cli.simulation.report import Setting, build_report  # noqa: PLC0415
@@ -145,7 +145,7 @@ def _play(
             hold_patience_s=args.hold_patience,
             spare_patience_s=args.spare_patience,
         )
-    fleet = build_fleet(nodes, build_engine())
+    fleet = build_fleet(nodes, CelEngine())
     chooser = build_chooser(args.policy, fleet, seed=args.seed, rule=rule)
     replay = Replay(chooser)
     with _watched(len(arrivals.pods)) as progress:

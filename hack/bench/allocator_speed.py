@@ -14,12 +14,12 @@ import resource
 import time
 from collections.abc import Sequence
 
+from driver.allocator.cel_engine import CelEngine
 from driver.allocator.decide import Placement, place
 from driver.allocator.fleet import Fleet, Holding
 from driver.allocator.tables import positions_of
 from driver.cli.simulation.arrivals import Arrival
 from driver.cli.simulation.choosers import build_pod_problem
-from driver.cli.simulation.engine import build_engine
 from driver.cli.simulation.fleets import build_fleet, name_nodes, read_machine_devices
 
 SIZES = (1, 1, 1, 1, 1, 2, 2, 4, 8)
@@ -30,7 +30,7 @@ def measure(nodes: int, machine: str, decisions: int, seed: int) -> dict[str, ob
     """Fill half of the fleet at random, then decide so many times."""
     numbers = random.Random(seed)
     begun = time.perf_counter()
-    fleet = build_fleet(name_nodes(nodes, read_machine_devices(machine)), build_engine())
+    fleet = build_fleet(name_nodes(nodes, read_machine_devices(machine)), CelEngine())
     built_s = time.perf_counter() - begun
     running = _fill_half(fleet, numbers)
     problems = {size: build_pod_problem(Arrival(name="", at_s=0, run_s=0, count=size)) for size in set(SIZES)}

@@ -97,6 +97,19 @@ def test_a_table_and_a_picture(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     assert picture.read_text().startswith("<svg")
 
 
+def test_selectors_and_constraints_of_our_own_form(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Kubernetes' own language; what a selector refuses is never placed."""
+    model = 'device.attributes["gpu.nvidia.com"].productName.matches("{}")'
+    pods = [
+        {"count": 4, "selector": model.format("H100"), "matchAttribute": "gpu.nvidia.com/nvlinkQuad"},
+        {"count": 1, "selector": model.format("B200")},
+        {"count": 1, "selector": "device.nonsense"},
+    ]
+    (tmp_path / "pods.yaml").write_text(json.dumps({"pods": pods}))
+    report = simulate(capsys, "--nodes", "2", "--arrivals", str(tmp_path / "pods.yaml"))
+    assert {size: waits["never_placed"] for size, waits in report["waits"].items()} == {"1": 2, "4": 0}
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
