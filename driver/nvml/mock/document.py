@@ -15,20 +15,23 @@ from driver.nvml.mock.faults import Fault
 
 MAX_GPUS = 64
 
-Name = Annotated[str, Meta(pattern=r"^[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?$")]
+Name = Annotated[str, Meta(pattern=r"^[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?$", examples=["lab-node"])]
 Text = Annotated[str, Meta(min_length=1, max_length=128)]
-PciText = Annotated[str, Meta(pattern=r"^(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$")]
-RootText = Annotated[str, Meta(pattern=r"^pci[0-9a-f]{4,8}:[0-9a-f]{2}$")]
-SwitchText = Annotated[str, Meta(pattern=r"^[a-z0-9]{1,16}(?:/[a-z0-9]{1,16}){0,3}$")]
-PairText = Annotated[str, Meta(pattern=r"^[0-9]{1,2}-[0-9]{1,2}$")]
-UuidText = Annotated[str, Meta(pattern=r"^GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+PciText = Annotated[str, Meta(pattern=r"^(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$", examples=["17:00.0"])]
+RootText = Annotated[str, Meta(pattern=r"^pci[0-9a-f]{4,8}:[0-9a-f]{2}$", examples=["pci0000:15"])]
+SwitchText = Annotated[str, Meta(pattern=r"^[a-z0-9]{1,16}(?:/[a-z0-9]{1,16}){0,3}$", examples=["a or b/c"])]
+PairText = Annotated[str, Meta(pattern=r"^[0-9]{1,2}-[0-9]{1,2}$", examples=["0-1"])]
+UuidText = Annotated[
+    str,
+    Meta(pattern=r"^GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", examples=["GPU-6f4c2f1e-0c55-4b0c-9f5e-0d8f4c1f2a3b"]),
+]
 LevelName = Literal["PIX", "PXB", "PHB", "NODE", "SYS"]
 GpuNumber = Annotated[int, Meta(ge=0, lt=MAX_GPUS)]
 NumaNode = Annotated[int, Meta(ge=-1, lt=1024)]
 Count = Annotated[int, Meta(ge=0, le=1024)]
 LinkCount = Annotated[int, Meta(ge=0, le=36)]
 Mib = Annotated[int, Meta(gt=0, lt=2**40)]
-VersionPair = Annotated[str, Meta(pattern=r"^[0-9]{1,3}\.[0-9]{1,2}$")]
+VersionPair = Annotated[str, Meta(pattern=r"^[0-9]{1,3}\.[0-9]{1,2}$", examples=["13.0"])]
 
 
 class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
@@ -137,7 +140,7 @@ class MachineDocument(_Strict, frozen=True, kw_only=True):
 
     name: Name
     description: Annotated[str, Meta(max_length=1024)] = ""
-    driver: Annotated[str, Meta(pattern=r"^[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}$")]
+    driver: Annotated[str, Meta(pattern=r"^[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}$", examples=["580.159.04"])]
     cuda: VersionPair
     gpus: Annotated[list[GpusDocument], Meta(min_length=1, max_length=MAX_GPUS)]
     nvlink: NvLinkDocument | None = None

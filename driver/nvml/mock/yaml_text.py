@@ -14,6 +14,7 @@ import msgspec
 import yaml
 
 from driver.errors import MachineInvalid
+from driver.nvml.mock.hints import add_hint
 
 MAX_BYTES = 1024 * 1024
 _MAX_DEPTH = 16
@@ -94,7 +95,7 @@ def decode_yaml(data: bytes, kind: type[_T], *, source: str) -> _T:
     try:
         return msgspec.convert(plain, kind)
     except msgspec.ValidationError as err:
-        raise MachineInvalid(f"{source}: {err}") from err
+        raise MachineInvalid(f"{source}: {add_hint(str(err), kind)}") from err
 
 
 def _build_place(err: Exception) -> str:
