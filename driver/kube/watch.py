@@ -165,6 +165,10 @@ class Watcher(Generic[T]):
                     yield Failed(error=err)
                     self._wait_out(err)
 
+    def forget_version(self) -> None:
+        """List anew before the next watch. For the thread that iterates, after an error that it cannot explain."""
+        self._version = ""
+
     def stop(self) -> None:
         """End the iteration, also while it waits or reads."""
         self._stopped.set()

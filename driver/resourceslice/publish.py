@@ -34,6 +34,7 @@ from driver.resourceslice.slice_writer import Sink, SliceWriter, Yielded
 
 _LOG = log.logger(__name__)
 
+_WATCH_AGAIN_S = 5.0
 _INVALID_WAIT_S = 300.0
 """What the server refused as invalid is sent again as it is only because the server may be replaced."""
 
@@ -154,11 +155,23 @@ class Publisher:
         return is_settled and self._status.state in {PublishState.PUBLISHED, PublishState.YIELDED}
 
     def _run_watch(self) -> None:
-        for seen in self._watcher.changes():
-            with self._wake:
-                if self._note(seen):
-                    self._pace.ask_soon()
+        while not self._is_stopped:
+            try:
+                for seen in self._watcher.changes():
+                    self._take(seen)
+            except Exception as err:  # noqa: BLE001  the outermost frame of this thread: without it nothing comes back
+                log.event(_LOG, log.ERROR, "watching slices failed as nobody expected; listing anew", error=err, exc=err)
+                self._watcher.forget_version()
+                with self._wake:
+                    self._wake.wait_for(lambda: self._is_stopped, _WATCH_AGAIN_S)
+                    self._pace.ask_now()  # the news that it failed on may have been a reason
                     self._wake.notify_all()
+
+    def _take(self, seen: Change[ResourceSlice] | Listed | Failed) -> None:
+        with self._wake:
+            if self._note(seen):
+                self._pace.ask_soon()
+                self._wake.notify_all()
 
     def _note(self, seen: Change[ResourceSlice] | Listed | Failed) -> bool:
         match seen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 
 from driver.api.resource_v1 import Attribute, Device, Taint
+from driver.resourceslice import publish
 from driver.resourceslice.content import SliceContent
 from driver.resourceslice.publish import PublishState
 from tests.fakes.kube_api import FakeKubeApi, Fault
@@ -126,3 +128,28 @@ def test_a_driver_that_comes_later_is_noticed_and_not_fought(api: FakeKubeApi, n
     api.edit("resourceslices", api.objects("resourceslices")[0]["metadata"]["name"], take_over)
     eventually(lambda: publisher.status().state is PublishState.REFUSED)
     assert (api.writes(), len(node.refused)) == (0, 1)
+
+
+class _OddRandom(random.Random):
+    """Fails once when a moment is drawn after ``is_odd`` was set: an error that nobody expected."""
+
+    is_odd = False
+
+    def uniform(self, a: float, b: float) -> float:
+        if self.is_odd:
+            self.is_odd = False
+            raise ZeroDivisionError("played by the test")
+        return super().uniform(a, b)
+
+
+def test_an_error_that_nobody_expected_does_not_end_the_watch(
+    api: FakeKubeApi, node: PublishingNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slices that the kubelet deletes right after it still come back."""
+    monkeypatch.setattr(publish, "_WATCH_AGAIN_S", 0.1)
+    rng = _OddRandom(1)
+    node.start([A], rng=rng)
+    rng.is_odd = True
+    api.delete_all("resourceslices")
+    eventually(lambda: not rng.is_odd)
+    eventually(lambda: node.pool() == [["gpu-a"]])

@@ -33,14 +33,20 @@ class PublishingNode:
     refused: list[str] = field(default_factory=list)
     publishers: list[Publisher] = field(default_factory=list)
 
-    def start(self, contents: Sequence[SliceContent] | None = None, *, pace: PaceSettings = PACE) -> Publisher:
+    def start(
+        self,
+        contents: Sequence[SliceContent] | None = None,
+        *,
+        pace: PaceSettings = PACE,
+        rng: random.Random | None = None,
+    ) -> Publisher:
         publisher = Publisher(
             KubeClient(self.api.credentials(), timeout_s=5.0),
             IDENTITY,
             lock=FilePublisherLock(self.folder / "publish.lock"),
             reports=PublisherReports(say=lambda reason, text: self.said.append((reason, text)), refuse=self.refused.append),
             pace=pace,
-            rng=random.Random(1),
+            rng=rng or random.Random(1),
         )
         self.publishers.append(publisher)
         publisher.start()
