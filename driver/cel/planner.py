@@ -99,7 +99,8 @@ class Planner(SelectionPlanner):
                 return Step(quick)
         runs = [arg.run for arg in args]
         if not self._is_counted:
-            return Step(steps.call(function, runs))
+            run = steps.call(function, runs)
+            return _precompute(run) if all(arg.is_constant or arg.is_known for arg in args) else Step(run)
         overload = overload_of(node)
         cost = cost_of(node.function, overload)
         is_late = needs_result(node.function, overload)
@@ -240,6 +241,14 @@ class Planner(SelectionPlanner):
             return Step(quick)
         is_endless = condition.is_constant and condition.value is True
         return Step(fold(loop, None if is_endless else condition.run, step, result))
+
+
+def _precompute(run: Run) -> Step:
+    """What only constants go into, computed once: ``quantity("40Gi")``. An error stays for the evaluation."""
+    try:
+        return steps.known(run(None))
+    except EvaluationError:
+        return Step(run)
 
 
 def _read(slot: int) -> Run:

@@ -83,6 +83,9 @@ class SelectionPlanner(ABC):
             root = root.ident
         if isinstance(root, Call) and root.function == "_?_:_":
             return self._select_conditional(root, qualifiers)
+        if self._is_counted and isinstance(root, Ident) and root.is_global and self._is_shadowed(root.name):
+            # Kubernetes loses count of what is selected from a global name behind a local one.
+            return steps.charged(select(_device, qualifiers, cost=None), own_cost)
         is_device = isinstance(root, Ident) and root.is_global and root.name == "device"
         is_test = bool(qualifiers) and qualifiers[-1].is_test
         own_cost = int(is_node and not is_test)
@@ -118,6 +121,9 @@ class SelectionPlanner(ABC):
             return select(self._run(node), qualifiers, cost=0 if self._is_counted else None)
         root, own = self._collect(node)
         return self._select(root, [*own, *qualifiers], is_node=False)
+
+    def _is_shadowed(self, name: str) -> bool:
+        return any(name in scope for scope in self._scopes)
 
     def _variable(self, name: str) -> Run:
         for scope in reversed(self._scopes):

@@ -11,6 +11,7 @@ from driver.cel.equality import equal
 from driver.cel.errors import EvaluationAborted, EvaluationError
 from driver.cel.kinds import no_overload, type_name
 from driver.cel.lists import check_length
+from driver.cel.quantity import Quantity
 from driver.cel.values import Optional
 
 Run = Callable[[Any], Any]
@@ -18,16 +19,24 @@ Run = Callable[[Any], Any]
 
 @dataclass(slots=True)
 class Step:
-    """A part of a plan; a constant has its value."""
+    """A part of a plan. A constant has its value; so has what is only known, which Kubernetes would compute each time."""
 
     run: Run
     is_constant: bool = False
     value: Any = None
+    is_known: bool = False
 
 
 def constant(value: Any) -> Step:
     """A value that is known before any device is."""
     return Step(lambda _: value, is_constant=True, value=value)
+
+
+def known(value: Any) -> Step:
+    """A value that does not depend on the device, where costs are not counted."""
+    if type(value) is Quantity:
+        value.is_shared = True
+    return Step(lambda _: value, value=value, is_known=True)
 
 
 def charged(run: Run, cost: int) -> Run:

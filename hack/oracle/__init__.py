@@ -1,0 +1,1 @@
+"""Kubernetes' own code as an oracle for our selector language."""
