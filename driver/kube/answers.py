@@ -63,10 +63,31 @@ def read_answer(request: Request, response: BaseHTTPResponse, type_: type[V]) ->
         raise read_refusal(request, response)
     body = _read_body(request, response, MAX_ANSWER_BYTES)
     try:
-        return msgspec.json.decode(body, type=type_)
+        return decode_object(body, type_)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as err:
         text = f"the answer is not what Kubernetes sends here: {err}"
         raise ApiError(str(request), response.status, text[:_MAX_MESSAGE]) from err
+
+
+def decode_object(text: bytes | msgspec.Raw, type_: type[V]) -> V:
+    """``text`` as ``type_``. A field that is null counts as absent, as everywhere in the API: 1.34 answers ``devices: null``.
+
+    Raises:
+        msgspec.MsgspecError, UnicodeDecodeError, RecursionError: it is no such object.
+    """
+    try:
+        return msgspec.json.decode(text, type=type_)
+    except msgspec.ValidationError:
+        return msgspec.json.decode(msgspec.json.encode(_without_nulls(msgspec.json.decode(text))), type=type_)
+
+
+def _without_nulls(value: object) -> object:
+    """Without the fields that are null; what users wrote into ``parameters`` stays as it is."""
+    if isinstance(value, dict):
+        return {key: each if key == "parameters" else _without_nulls(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [_without_nulls(each) for each in value]
+    return value
 
 
 def read_refusal(request: Request, response: BaseHTTPResponse) -> ApiError:

@@ -22,7 +22,7 @@ import msgspec
 from driver import log
 from driver.api.meta_v1 import ObjectMeta
 from driver.errors import ApiError, Gone, TooManyRequests
-from driver.kube.answers import Status, build_refusal
+from driver.kube.answers import Status, build_refusal, decode_object
 from driver.kube.backoff import Backoff
 from driver.kube.client import KubeClient, Listing
 from driver.kube.line_stream import LineStream
@@ -117,7 +117,7 @@ def decode_event(line: bytes, resource: Resource[T]) -> Change[T] | str:
         if head.type == "BOOKMARK":
             return msgspec.json.decode(head.object, type=_Bookmark).metadata.resource_version
         kind = ChangeKind(head.type.lower())
-        return Change(kind=kind, item=msgspec.json.decode(head.object, type=resource.type_))
+        return Change(kind=kind, item=decode_object(head.object, resource.type_))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as err:
         raise ApiError(f"WATCH {resource.plural}", 200, f"not a watch event: {str(err)[:200]}") from err
 
