@@ -14,6 +14,7 @@ from driver.claims.model import ClaimRef, PreparedDevice
 from driver.cli.backend import OpenedForEachPass, open_mock_backend
 from driver.kube.client import KubeClient
 from driver.names import ClaimUID
+from driver.node.machine import MachineReader
 from driver.node.node_plugin import NodePlugin
 from driver.node.settings import NodeSettings
 from driver.nvml.mock.faults import Fault
@@ -38,8 +39,14 @@ class OneNode:
         self.mock_state = folder / "mock"
         self.plugins: list[NodePlugin] = []
 
-    def start(self, machine: str = "dgx-h100", *, instance: str | None = None) -> NodePlugin:
-        """One instance of the node half; it may not be registered or published yet."""
+    def start(
+        self,
+        machine: str = "dgx-h100",
+        *,
+        instance: str | None = None,
+        wrap: Callable[[MachineReader], MachineReader] = lambda reader: reader,
+    ) -> NodePlugin:
+        """One instance of the node half; it may not be registered or published yet. ``wrap`` may change what it reads."""
         backend = open_mock_backend(machine, self.mock_state)
         settings = NodeSettings(
             driver_name=DRIVER,
@@ -52,7 +59,7 @@ class OneNode:
             instance=instance or str(uuid.uuid4()),
         )
         plugin = NodePlugin(
-            settings, OpenedForEachPass(backend), backend.roots, KubeClient(self.api.credentials(), timeout_s=5.0)
+            settings, wrap(OpenedForEachPass(backend)), backend.roots, KubeClient(self.api.credentials(), timeout_s=5.0)
         )
         plugin.start()
         self.plugins.append(plugin)
