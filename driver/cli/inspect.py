@@ -38,8 +38,8 @@ output:
   yaml    the ResourceSlices that this node would publish, one document each
   slices  the same as one JSON List
 
-Without the cluster the node's uid is not known, so the values of nvlinkIsland,
-nvlinkQuad, nvlinkPair and nvlinkDomain start with other 12 digits than on it.
+Without the cluster the node's uid is not known: on it, the values of nvlinkIsland,
+nvlinkQuad, nvlinkPair and nvlinkDomain start with 12 other hex digits.
 
 examples:
   gpu-dra inspect

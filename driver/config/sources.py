@@ -136,7 +136,12 @@ def _reason(err: Exception) -> str:
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:
-    by_fold = {each.casefold().replace("_", "").replace("-", ""): each for each in known}
-    near = difflib.get_close_matches(name[:80].casefold().replace("_", "").replace("-", ""), list(by_fold), n=1, cutoff=0.6)
+    by_fold = {_fold(each): each for each in known}
+    near = difflib.get_close_matches(_fold(name[:80]), list(by_fold), n=1, cutoff=0.6)
     hint = f"did you mean {by_fold[near[0]]}?" if near else "`gpu-dra kubelet-plugin --help` lists them all"
     return f"is no setting; {hint}"
+
+
+def _fold(name: str) -> str:
+    """What is compared of a name: no prefix that all variables have in common, else all of them are near to any."""
+    return name.casefold().replace("_", "").replace("-", "").removeprefix("gpudra")

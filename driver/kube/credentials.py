@@ -176,8 +176,8 @@ def read_token(path: Path) -> str:
     return text
 
 
-def read_text(path: Path, *, what: str, max_bytes: int = 1 << 20) -> str:
-    """A small text file. Raises ``SettingsInvalid`` that says what it should have held."""
+def read_text(path: Path, *, what: str, max_bytes: int = 1 << 20, where_absent: str = "") -> str:
+    """A small text file. Raises ``SettingsInvalid`` that says what it should have held; ``where_absent`` follows if there is none."""
     try:
         with path.open("rb") as file:
             data = file.read(max_bytes + 1)
@@ -185,7 +185,8 @@ def read_text(path: Path, *, what: str, max_bytes: int = 1 << 20) -> str:
             raise SettingsInvalid(f"reading {what} from {path}: more than {max_bytes} bytes")
         return data.decode()
     except OSError as err:
-        raise SettingsInvalid(f"reading {what} from {path}: {err.strerror or err}") from err
+        hint = f"; {where_absent}" if where_absent and isinstance(err, FileNotFoundError) else ""
+        raise SettingsInvalid(f"reading {what} from {path}: {err.strerror or err}{hint}") from err
     except UnicodeDecodeError as err:
         raise SettingsInvalid(f"reading {what} from {path}: not UTF-8 text") from err
 

@@ -29,6 +29,7 @@ from driver.kube.credentials import (
 )
 
 _MAX_BYTES = 4 << 20
+_WHERE_ABSENT = "name one with --kubeconfig or $KUBECONFIG"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -137,7 +138,7 @@ def _choose_header(user: _Entry) -> Authorization:
 
 
 def _read_document(path: Path) -> Mapping[str, Any]:
-    text = read_text(path, what="a kubeconfig", max_bytes=_MAX_BYTES)
+    text = read_text(path, what="a kubeconfig", max_bytes=_MAX_BYTES, where_absent=_WHERE_ABSENT)
     try:
         document = yaml.load(text, Loader=_LOADER)  # noqa: S506  one of the two safe loaders
     except (yaml.YAMLError, RecursionError, ValueError) as err:

@@ -85,8 +85,10 @@ def _read_machine(world: World, machine: str) -> Told:
     products = [gpu.reading.product_name for gpu in topology.gpus]
     counted = ", ".join(f"{products.count(each)} x {each}" for each in dict.fromkeys(products)) or "no GPU that answers"
     islands = len({gpu.island for gpu in topology.gpus})
+    is_linked = islands < len(topology.gpus)
+    linked = f"{islands} NVLink island{'' if islands == 1 else 's'}" if is_linked else "no NVLink between GPUs"
     lines: list[tuple[Kind, str]] = [
-        ("text", f"{counted}; driver {topology.driver_version}; {islands} NVLink island{'' if islands == 1 else 's'}"),
+        ("text", f"{counted}; driver {topology.driver_version}; {linked}"),
         ("aside", f"the links in full: gpu-dra inspect --nvml mock:{machine}"),
     ]
     facts = {"machine": machine, "gpus": products, "driverVersion": topology.driver_version, "islands": islands}
@@ -108,7 +110,8 @@ def _publish(world: World, plot: _Plot) -> Told:
     plot.ask = choose_ask(plot.slices)
     devices = [device for each in plot.slices for device in each.spec.devices]
     lines: list[tuple[Kind, str]] = [
-        ("text", f"ResourceSlice {each.metadata.name}: {len(each.spec.devices)} devices") for each in plot.slices
+        ("text", f"ResourceSlice {each.metadata.name}: {len(each.spec.devices)} device{'s' * (len(each.spec.devices) != 1)}")
+        for each in plot.slices
     ]
     shown = ("productName", "nvlinkIsland", "nvlinkQuad", "nvlinkPair")
     about = [(name, devices[0].attributes[name].string) for name in shown if name in devices[0].attributes]

@@ -151,7 +151,7 @@ def test_no_secret_is_in_a_message(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsInvalid, match="No such file"):
+    with pytest.raises(SettingsInvalid, match=r"No such file or directory; name one with --kubeconfig or \$KUBECONFIG"):
         read_kubeconfig([tmp_path / "a"], context="", environ={})
     with pytest.raises(SettingsInvalid, match=r"none of .*a, .*b exists"):
         read_kubeconfig([tmp_path / "a", tmp_path / "b"], context="", environ={})
