@@ -10,6 +10,7 @@ from typing import Any
 from driver.cel.equality import LISTS, MAPS, compare, is_equal
 from driver.cel.errors import EvaluationAborted, EvaluationError
 from driver.cel.formatting import MOST_CHARACTERS
+from driver.cel.hashing import UNHASHABLE
 from driver.cel.kinds import no_overload, type_of_value
 from driver.cel.lists import concatenate
 from driver.cel.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Map, Timestamp, Uint
@@ -161,6 +162,8 @@ def is_in(wanted: Any, container: Any) -> bool:
     if kind in LISTS:
         return any(is_equal(wanted, item) for item in container)
     if kind in MAPS:
+        if type(wanted) in UNHASHABLE and container and kind is Map:
+            raise EvaluationAborted("a value of this type cannot be looked up in a map")
         return Map.find(container, wanted) is not None
     raise no_overload("@in", wanted, container)
 

@@ -12,9 +12,8 @@ from driver.cel.kinds import PYTHON_TYPES, is_of_type, no_overload
 from driver.cel.overload_table import IMPLEMENTATIONS, SINGLETONS
 from driver.cel.signatures import Overload
 from driver.cel.signatures_libraries import functions, overloads_by_id
-from driver.cel.types import Kind
+from driver.cel.types import LIST, Kind
 
-_UNGUARDED = ("contains", "endsWith", "startsWith")
 CONVERSIONS = ("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint")
 REGEXES = ("matches", "find", "findAll")
 PANICS: dict[str, tuple[int, tuple[type, ...]]] = {
@@ -74,7 +73,8 @@ def _guarded(overload: Overload, run: Callable[..., Any] | None) -> Callable[...
     """The implementation behind a check of the values' types."""
     if run is None:
         return _missing(overload.function)
-    args = overload.args
+    # What is in the list does not matter here: flatten() asks no more than that it is one.
+    args = (LIST, *overload.args[1:]) if overload.function == "flatten" else overload.args
     if not args:
         return run
     plain = [PYTHON_TYPES.get(arg) for arg in args]

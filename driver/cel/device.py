@@ -9,7 +9,7 @@ from driver.api.resource_v1 import Device
 from driver.cel.errors import EvaluationError
 from driver.cel.quantity import Quantity, parse_quantity
 from driver.cel.semver import parse_semver
-from driver.cel.values import DomainMap, Map
+from driver.cel.values import DeviceMap, DomainMap, Map
 
 
 class DeviceView:
@@ -95,11 +95,11 @@ def _attribute(value: Mapping[str, Any]) -> Any:
 
 def _by_domain(driver: str, values: Mapping[str, Any]) -> tuple[dict[tuple[str, str], Any], DomainMap]:
     flat: dict[tuple[str, str], Any] = {}
-    domains: dict[str, Map] = {}
+    domains: dict[str, DeviceMap] = {}
     for name, value in values.items():
         domain, slash, identifier = name.partition("/")
         if not slash:
             domain, identifier = driver, name
         flat[domain, identifier] = value
-        domains.setdefault(domain, Map()).put(identifier, value)
+        domains.setdefault(domain, DeviceMap()).put(identifier, value)
     return flat, DomainMap(domains.items())

@@ -16,6 +16,7 @@ from driver.cel.values import (
     INT_MAX,
     INT_MAX_AS_DOUBLE,
     UINT_MAX_AS_DOUBLE,
+    DeviceMap,
     DomainMap,
     Duration,
     Map,
@@ -29,7 +30,7 @@ from driver.cel.well_known_formats import NamedFormat
 
 NUMBERS = (int, Uint, float)
 LISTS = (list, MutableList)
-MAPS = (Map, MutableMap, DomainMap)
+MAPS = (Map, MutableMap, DeviceMap, DomainMap)
 _KEYED: dict[type, Any] = {
     Duration: lambda value: value.ns,
     Timestamp: lambda value: value.ns,

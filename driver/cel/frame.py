@@ -8,7 +8,7 @@ from driver.cel.costs import LIMIT
 from driver.cel.device import DeviceView
 from driver.cel.errors import EvaluationAborted, EvaluationError
 from driver.cel.quantity import Quantity
-from driver.cel.values import DomainMap, Map
+from driver.cel.values import DeviceMap, DomainMap, Map
 
 
 class Frame:
@@ -41,9 +41,9 @@ class Frame:
     def own_quantities(self) -> None:
         """Copy the device's quantities: comparing changes their form, which shows in ``isInteger`` later in an evaluation."""
         self.amounts = {}
-        domains: list[tuple[str, Map]] = []
+        domains: list[tuple[str, DeviceMap]] = []
         for domain, amounts in self.view.capacity.items():
-            own = Map()
+            own = DeviceMap()
             for identifier, quantity in amounts.items():
                 copied: Quantity = quantity.copy()
                 own.put(identifier, copied)

@@ -12,7 +12,7 @@ from driver.cel.quantity import Quantity
 from driver.cel.semver import Semver
 from driver.cel.types import Type
 from driver.cel.urls import Url
-from driver.cel.values import DomainMap, Duration, Map, MutableList, MutableMap, Optional, Timestamp, Uint
+from driver.cel.values import DeviceMap, DomainMap, Duration, Map, MutableList, MutableMap, Optional, Timestamp, Uint
 from driver.cel.well_known_formats import NamedFormat
 
 _TYPES: dict[type, Type] = {
@@ -27,6 +27,7 @@ _TYPES: dict[type, Type] = {
     MutableList: types.LIST,
     Map: types.MAP,
     MutableMap: types.MAP,
+    DeviceMap: types.MAP,
     DomainMap: types.MAP,
     Optional: types.OPTIONAL,
     Duration: types.DURATION,

@@ -6,13 +6,9 @@ import math
 from typing import Any
 
 from driver.cel.errors import EvaluationAborted
-from driver.cel.semver import Semver
+from driver.cel.hashing import UNHASHABLE
 from driver.cel.steps import Run
 from driver.cel.values import INT_MAX, INT_MAX_AS_DOUBLE, UINT_MAX_AS_DOUBLE, Uint, key_of
-from driver.cel.well_known_formats import NamedFormat
-
-UNHASHABLE = (bytes, Semver, NamedFormat)
-"""Kubernetes' evaluator panics when it uses one of these as the key of a map."""
 
 
 def in_constant_list(wanted: Run, items: list[Any]) -> Run | None:

@@ -14,8 +14,9 @@ from driver.cel.calls import CONVERSIONS, PANICS, REGEXES, implementation_of, is
 from driver.cel.costs import LIST_CREATION, MAP_CREATION, MESSAGE_CREATION, cost_of, needs_result
 from driver.cel.equality import equal
 from driver.cel.errors import EvaluationAborted, EvaluationError
+from driver.cel.hashing import UNHASHABLE
 from driver.cel.loops import Loop, bind, fold, fold_quickly
-from driver.cel.membership import UNHASHABLE, in_constant_list
+from driver.cel.membership import in_constant_list
 from driver.cel.messages import build_message
 from driver.cel.regex import compile_pattern
 from driver.cel.selection_planner import SelectionPlanner

@@ -83,12 +83,12 @@ class SelectionPlanner(ABC):
             root = root.ident
         if isinstance(root, Call) and root.function == "_?_:_":
             return self._select_conditional(root, qualifiers)
-        if self._is_counted and isinstance(root, Ident) and root.is_global and self._is_shadowed(root.name):
-            # Kubernetes loses count of what is selected from a global name behind a local one.
-            return steps.charged(select(_device, qualifiers, cost=None), own_cost)
         is_device = isinstance(root, Ident) and root.is_global and root.name == "device"
         is_test = bool(qualifiers) and qualifiers[-1].is_test
         own_cost = int(is_node and not is_test)
+        if self._is_counted and isinstance(root, Ident) and root.is_global and self._is_shadowed(root.name):
+            # Kubernetes loses count of what is selected from a global name behind a local one.
+            return steps.charged(select(_device, qualifiers, cost=None), own_cost)
         if is_device and all(qualifier.is_constant for qualifier in qualifiers):
             quick = select_quickly(qualifiers)
             if quick is not None and not (self._is_counted and any(qualifier.is_optional for qualifier in qualifiers)):

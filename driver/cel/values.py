@@ -122,7 +122,13 @@ class MutableMap(Map):
     __slots__ = ()
 
 
-class DomainMap(Map):
+class DeviceMap(Map):
+    """A map of the device itself, whose keys are all strings."""
+
+    __slots__ = ()
+
+
+class DomainMap(DeviceMap):
     """``device.attributes`` and ``device.capacity``: looking up an unknown domain finds an empty map."""
 
     __slots__ = ()
@@ -183,7 +189,7 @@ def index_of(index: Any) -> int:
 def actual_size(value: Any) -> int:
     """What Kubernetes counts as the size of a value in its costs: 1 for all that has no size."""
     kind = type(value)
-    if kind in (str, bytes, list, MutableList, Map, MutableMap, DomainMap):
+    if kind in (str, bytes, list, MutableList, Map, MutableMap, DeviceMap, DomainMap):
         return len(value)
     return value.cost_size if hasattr(value, "cost_size") else 1
 
