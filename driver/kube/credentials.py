@@ -177,7 +177,7 @@ def read_token(path: Path) -> str:
 
 
 def read_text(path: Path, *, what: str, max_bytes: int = 1 << 20, where_absent: str = "") -> str:
-    """A small text file. Raises ``SettingsInvalid`` that says what it should have held; ``where_absent`` follows if there is none."""
+    """A small text file. Raises ``SettingsInvalid`` that says what it should have held; ``where_absent`` if it is not there."""
     try:
         with path.open("rb") as file:
             data = file.read(max_bytes + 1)
