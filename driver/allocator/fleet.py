@@ -83,6 +83,11 @@ class Fleet:
                 self._of_pool.get(holding.device[:2], set()).discard(holding)
             self._touch(holding)
 
+    @property
+    def version(self) -> int:
+        """Another number after every change."""
+        return self._forgotten + len(self._changes)
+
     def taken(self, name: str) -> Taken:
         """What is taken of a node."""
         return self._taken[name]
@@ -100,7 +105,7 @@ class Fleet:
                 self._views.popitem(last=False)
         self._views.move_to_end(problem)
         view.follow(self._changes_since(view.seen))
-        view.seen = self._forgotten + len(self._changes)
+        view.seen = self.version
         return view
 
     def _changes_since(self, seen: int) -> Iterable[str]:

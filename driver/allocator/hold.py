@@ -3,8 +3,8 @@
 A large claim needs a whole set of GPUs to come free at one place, and small claims take each GPU as it comes. Two things help,
 and nobody who runs is touched:
 
-* *Sparing.* A smaller claim waits for a while before it breaks a whole set of the largest size that anybody asks for. Most
-  claims are short, so often a GPU comes free elsewhere, and the set stays whole.
+* *Sparing.* A smaller claim waits for a while before it breaks one of the last whole sets of the largest size that anybody
+  asks for. Most claims are short, so often a GPU comes free elsewhere, and the set stays whole.
 * *Holding.* Once a claim for several GPUs has waited too long, it holds the node where the fewest have to come free, and
   smaller claims wait for a while before they land there.
 
@@ -33,7 +33,9 @@ class HoldRule:
     hold_patience_s: float = 3600.0
     """So long a smaller claim keeps off the node that is held."""
     spare_patience_s: float = 0.0
-    """So long a smaller claim does not break a whole set."""
+    """So long a smaller claim does not break one of the last whole sets."""
+    spare_sets: int = 1
+    """How many whole sets are the last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,7 @@ class Holds:
         """Whom it is held for."""
         self._count = 0
         self._spared = 0
+        self._counted: tuple[int, bool] | None = None
 
     def update(self, fleet: Fleet, waiting: Sequence[Waiting]) -> None:
         """Look at the queue anew. The oldest starving claim of the highest priority holds; it keeps its node while it waits."""
@@ -78,11 +81,23 @@ class Holds:
             return True
         return claim.count >= self._count or claim.waited_s >= self.rule.hold_patience_s
 
-    def accepts(self, claim: Waiting, found: Found) -> bool:
-        """False where the placement breaks a whole set that larger claims ask for and the claim can still wait."""
+    def accepts(self, fleet: Fleet, claim: Waiting, found: Found) -> bool:
+        """False where the placement breaks one of the last whole sets that larger claims want, and the claim can still wait."""
         if claim.count >= self._spared or claim.waited_s >= self.rule.spare_patience_s:
             return True
-        return not any(broken for size, broken in zip(IDEAL_SIZES, found.damage, strict=True) if size == self._spared)
+        breaks = any(broken for size, broken in zip(IDEAL_SIZES, found.damage, strict=True) if size == self._spared)
+        return not breaks or self._has_more(fleet, claim.problem)
+
+    def _has_more(self, fleet: Fleet, problem: Problem) -> bool:
+        """Whether more sets are whole than are spared; counted once after each change of the fleet."""
+        if self._counted is None or self._counted[0] != fleet.version:
+            view = fleet.view(problem)
+            whole = 0
+            for key, names in view.buckets():
+                shape = view.statics(key).shape
+                whole += shape.tables.disjoint(shape.healthy & ~fleet.taken(names[0]).mask, self._spared) * len(names)
+            self._counted = (fleet.version, whole > self.rule.spare_sets)
+        return self._counted[1]
 
     def patience(self, claim: Waiting) -> tuple[bool, bool, bool]:
         """Whether it holds, and which of its patience is used up: what ``allows`` and ``accepts`` go by, beside its count."""

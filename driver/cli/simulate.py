@@ -83,9 +83,16 @@ def _add_rule(parser: Parser) -> None:
             "a pod for several GPUs that waits longer holds the node where it fits soonest (default: never)",
         ),
         ("--hold-patience", 3600.0, "so long smaller pods keep off that node, each by its own wait (default: 3600)"),
-        ("--spare-patience", 0.0, "so long a smaller pod waits before it breaks a whole set of the largest size (default: 0)"),
+        ("--spare-patience", 0.0, "so long a smaller pod waits before it breaks one of the last whole sets (default: 0)"),
     ):
         group.add_argument(flag, type=_seconds, metavar="SECONDS", default=default, help=text)
+    group.add_argument(
+        "--spare-sets",
+        type=int,
+        metavar="N",
+        default=1,
+        help="how many whole sets of the largest size are the last (default: 1)",
+    )
 
 
 def _seconds(text: str) -> float:
@@ -144,6 +151,7 @@ def _play(
             after_s=math.inf if args.hold_after is None else args.hold_after,
             hold_patience_s=args.hold_patience,
             spare_patience_s=args.spare_patience,
+            spare_sets=args.spare_sets,
         )
     fleet = build_fleet(nodes, CelEngine())
     chooser = build_chooser(args.policy, fleet, seed=args.seed, rule=rule)

@@ -128,7 +128,7 @@ class ControllerChooser(_Placed):
                 self.fleet,
                 problem,
                 allows=lambda node: holds.allows(claim, node),
-                accepts=lambda found: holds.accepts(claim, found),
+                accepts=lambda found: holds.accepts(self.fleet, claim, found),
             )
         if placement is None:
             return None

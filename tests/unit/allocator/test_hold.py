@@ -9,7 +9,7 @@ import pytest
 from driver.allocator.fleet import Fleet
 from driver.allocator.hold import HoldRule, Holds, Waiting, choose_soonest
 from driver.allocator.search import Found
-from tests.unit.allocator.cases import ask, device, fleet_of, gpus, hold, problem, request, selector
+from tests.unit.allocator.cases import ask, device, fleet_of, gpus, hold, pool, problem, request, selector
 
 RULE = HoldRule(after_s=300.0, hold_patience_s=3600.0, spare_patience_s=600.0)
 
@@ -90,17 +90,36 @@ def test_who_may_land_on_a_node_that_is_held(claim: Waiting, may: bool) -> None:
     ],
     ids=["an eight is spared", "a four is not: eights are asked for", "not for ever", "one as large breaks none"],
 )
-def test_whole_sets_of_the_largest_size_are_spared(claim: Waiting, damage: tuple[int, int, int], may: bool) -> None:
-    holds = Holds(RULE)
-    holds.update(fleet(), [waiting("big", 8, 0.0)])
-    holds.update(fleet(), [])
-    assert holds.accepts(claim, Found(score=(), picks=(), damage=damage)) is may
+def test_the_last_whole_set_of_the_largest_size_is_spared(claim: Waiting, damage: tuple[int, int, int], may: bool) -> None:
+    holds, nodes = Holds(RULE), fleet()
+    holds.update(nodes, [waiting("big", 8, 0.0)])
+    holds.update(nodes, [])
+    nodes.set_node("whole", [pool("whole", gpus(8))])
+    assert holds.accepts(nodes, claim, Found(score=(), picks=(), damage=damage)) is may
+
+
+def test_while_several_are_whole_nobody_waits() -> None:
+    """And the count follows what is taken."""
+    holds, nodes = Holds(RULE), fleet_of({"a": gpus(8), "b": gpus(8), "c": gpus(8)})
+    holds.update(nodes, [waiting("big", 8, 0.0)])
+    breaking = Found(score=(), picks=(), damage=(1, 1, 1))
+    assert holds.accepts(nodes, waiting("small", 1, 0.0), breaking)
+    hold(nodes, "a", [0])
+    assert holds.accepts(nodes, waiting("small", 1, 0.0), breaking)
+    hold(nodes, "b", [0])
+    assert not holds.accepts(nodes, waiting("small", 1, 0.0), breaking)
+
+
+def test_more_than_one_set_can_be_spared() -> None:
+    holds, nodes = Holds(HoldRule(spare_patience_s=600.0, spare_sets=2)), fleet_of({"a": gpus(8), "b": gpus(8)})
+    holds.update(nodes, [waiting("big", 8, 0.0)])
+    assert not holds.accepts(nodes, waiting("small", 1, 0.0), Found(score=(), picks=(), damage=(1, 1, 1)))
 
 
 def test_nothing_is_spared_before_anybody_asked_for_a_set() -> None:
-    holds = Holds(RULE)
-    holds.update(fleet(), [waiting("small", 1, 0.0)])
-    assert holds.accepts(waiting("small", 1, 0.0), Found(score=(), picks=(), damage=(1, 1, 1)))
+    holds, nodes = Holds(RULE), fleet()
+    holds.update(nodes, [waiting("small", 1, 0.0)])
+    assert holds.accepts(nodes, waiting("small", 1, 0.0), Found(score=(), picks=(), damage=(1, 1, 1)))
 
 
 def test_next_change_is_the_first_moment_at_which_the_rule_says_otherwise() -> None:
