@@ -14,9 +14,10 @@ _HEAD = """\
 
 <!-- Made by `python -m hack.docs` from driver/cli and driver/config. Change those, not this page. -->
 
-One program, `gpu-dra`. Its exit codes, the names of its flags, variables and keys, and its JSON are stable interfaces: they
-are added to, never changed. `gpu-dra COMMAND --help` says the same as this page. stdout has the result and nothing else; what
-is worth saying goes to stderr. Every command takes `--debug`, which shows where in the program an error comes from.
+One program, `gpu-dra`: after `make setup` it is `.venv/bin/gpu-dra`, and `. .venv/bin/activate` puts it on the PATH. Its exit
+codes, the names of its flags, variables and keys, and its JSON are stable interfaces: they are added to, never changed.
+`gpu-dra COMMAND --help` says the same as this page. stdout has the result and nothing else; what is worth saying goes to
+stderr. Every command takes `--debug`, which shows where in the program an error comes from.
 
 | exit code | meaning |
 | --- | --- |
