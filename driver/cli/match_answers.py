@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +12,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from driver.cel import EvaluationError, Explainer, Selector
+from driver.cel import DeviceView, EvaluationError, Explainer, Selector
 from driver.cli.match_sources import Candidate
 
 Answer = dict[str, Any]
+_ABSENT = re.compile(r"no such key: (\S+) \(in (\S+)\)")
 
 
 def build_answers(selector: Selector, candidates: Sequence[Candidate]) -> list[Answer]:
@@ -31,15 +34,40 @@ def _answer(selector: Selector, explainer: Explainer, candidate: Candidate) -> A
         result, message = "evaluation_error", str(err)
     terms = [] if result is True else [term for term in explainer.explain(candidate.view) if not term.is_true]
     shown = [
-        {"term": term.text, "result": "evaluation_error" if term.error else False, "message": term.error} for term in terms
+        {
+            "term": term.text,
+            "result": "evaluation_error" if term.error else False,
+            "message": term.error,
+            "hint": find_hint(term.error, candidate.view),
+        }
+        for term in terms
     ]
     return {**answer, "result": result, "message": message, "terms": shown}
+
+
+def find_hint(message: str, view: DeviceView) -> str:
+    """What was probably meant by a name that the device does not have; empty where nothing is near."""
+    absent = _ABSENT.search(message)
+    if absent is None:
+        return ""
+    kinds = {"attributes": view.known, "capacity": view.amounts}
+    here = {name: kind for kind, named in kinds.items() for domain, name in named if domain == absent[2]}
+    elsewhere = {name: domain for named in kinds.values() for domain, name in named}
+    if absent[1] in here:
+        return f'it is in device.{here[absent[1]]}["{absent[2]}"]'
+    if absent[1] in elsewhere:
+        return f'it is in "{elsewhere[absent[1]]}"'
+    by_folded = {name.casefold(): name for name in here}
+    near = difflib.get_close_matches(absent[1].casefold(), list(by_folded), n=1)
+    return f"did you mean {by_folded[near[0]]}?" if near else ""
 
 
 def build_tables(selector: Selector, answers: Sequence[Answer]) -> RenderableType:
     """Devices with their answers, and a summary of the terms that said no."""
     matching = sum(answer["result"] is True for answer in answers)
-    headline = Text(f"{matching} of {len(answers)} devices match", style="bold")
+    failing = sum(answer["result"] == "evaluation_error" for answer in answers)
+    headline = Text(f"{matching} of {len(answers)} {'device matches' if len(answers) == 1 else 'devices match'}", style="bold")
+    headline.append(f"; the selector fails on {failing}: kube-scheduler gives up the pod" if failing else "")
     cost = Text(f"estimated cost {selector.max_cost} of at most 1000000", style="dim")
     if not answers:
         return Group(Text("there are no devices to match", style="bold"), cost)
@@ -63,5 +91,9 @@ _WORDS: dict[bool | str, tuple[str, str]] = {True: ("yes", "green"), False: ("no
 def _why(answer: Answer) -> str:
     if answer["result"] is True:
         return ""
-    reasons = [f"{term['term']}: {term['message']}" if term["message"] else term["term"] for term in answer["terms"]]
+    reasons = ["; ".join(filter(None, (_term(term), term["hint"]))) for term in answer["terms"]]
     return "; ".join(reasons) or answer["message"]
+
+
+def _term(term: Answer) -> str:
+    return f"{term['term']}: {term['message']}" if term["message"] else str(term["term"])

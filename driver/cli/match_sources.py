@@ -79,7 +79,11 @@ def _read_cluster(settings: Settings) -> list[Candidate]:
     from driver.kube.credentials import read_credentials  # noqa: PLC0415
     from driver.kube.resources import RESOURCE_SLICES  # noqa: PLC0415
 
-    client = KubeClient(read_credentials(str(settings.kubeconfig or "")))
+    try:
+        credentials = read_credentials(str(settings.kubeconfig or ""))
+    except SettingsInvalid as err:
+        raise SettingsInvalid(f"{err}; without a cluster: --nvml mock:dgx-h100, or --slices FILE") from err
+    client = KubeClient(credentials)
     try:
         slices = client.list_all(RESOURCE_SLICES).items
     finally:
