@@ -43,7 +43,7 @@ policies:
   random     any node with room (--seed), there the first devices
 
 examples:
-  gpu-dra simulate --nodes 6 --machine dgx-h100 --arrivals openb_pod_list_default.csv
+  gpu-dra simulate --nodes 5 --arrivals tests/data/openb/pods_window.csv
   gpu-dra simulate --nodes 6 --machine dgx-h100 --arrivals pods.csv --policy spread -o json
   gpu-dra simulate --nodes 5 --machine hgx-a100-4x2 --arrivals pods.yaml --picture out.svg
 

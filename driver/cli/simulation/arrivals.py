@@ -131,7 +131,7 @@ def parse_yaml(data: bytes, source: str) -> Arrivals:
     """Our own form: ``pods``, each with count, atSeconds, runSeconds, and ``times`` with ``everySeconds`` to repeat it.
 
     Raises:
-        SettingsInvalid: it is no YAML, or has a field that is not known.
+        SettingsInvalid: it is no YAML, has a field that is not known, or a selector that Kubernetes refuses.
     """
     import yaml  # noqa: PLC0415  (only where it is used)
 
@@ -140,11 +140,24 @@ def parse_yaml(data: bytes, source: str) -> Arrivals:
         document = msgspec.convert(value, _Document)
     except (yaml.YAMLError, msgspec.ValidationError) as err:
         raise SettingsInvalid(f"--arrivals {source}: {err}") from err
+    for entry, pod in enumerate(document.pods):
+        _check_selector(pod.selector, f"--arrivals {source}: pods[{entry}].selector")
     pods = [_repeat(pod, entry, again) for entry, pod in enumerate(document.pods) for again in range(pod.times)]
     wrong = next((pod for pod in pods if pod.count < 1 or not math.isfinite(pod.at_s) or pod.run_s < 0), None)
     if wrong is not None:
         raise SettingsInvalid(f"--arrivals {source}: {wrong.name}: count is at least 1, and times are seconds from 0 on")
     return Arrivals(pods=tuple(sorted(pods, key=lambda pod: pod.at_s)))
+
+
+def _check_selector(selector: str | None, where: str) -> None:
+    if selector is None:
+        return
+    from driver.cel import SelectorError, compile_selector  # noqa: PLC0415  (most lists have none)
+
+    try:
+        compile_selector(selector)
+    except SelectorError as err:
+        raise SettingsInvalid(f"{where} does not compile; Kubernetes refuses it:\n{err}") from err
 
 
 def _repeat(pod: _Pod, entry: int, again: int) -> Arrival:

@@ -81,8 +81,9 @@ pods:
         "pods: [{count: 1, cpu: 2}]",
         "[",
         "pods: [{count: 1, atSeconds: .inf}]",
+        "pods: [{count: 1, selector: device.colour}]",
     ],
-    ids=["no list", "no count", "count 0", "unknown scope", "unknown field", "no YAML", "never"],
+    ids=["no list", "no count", "count 0", "unknown scope", "unknown field", "no YAML", "never", "selector"],
 )
 def test_what_is_wrong_with_a_yaml_is_said(text: str) -> None:
     with pytest.raises(SettingsInvalid, match=r"--arrivals x\.yaml: "):
