@@ -98,12 +98,12 @@ def test_a_table_and_a_picture(capsys: pytest.CaptureFixture[str], tmp_path: Pat
 
 
 def test_selectors_and_constraints_of_our_own_form(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Kubernetes' own language; what a selector refuses is never placed."""
+    """Kubernetes' own language; what a selector refuses, or fails on, is never placed."""
     model = 'device.attributes["gpu.nvidia.com"].productName.matches("{}")'
     pods = [
         {"count": 4, "selector": model.format("H100"), "matchAttribute": "gpu.nvidia.com/nvlinkQuad"},
         {"count": 1, "selector": model.format("B200")},
-        {"count": 1, "selector": "device.nonsense"},
+        {"count": 1, "selector": 'device.attributes["gpu.nvidia.com"].nonsense == 1'},
     ]
     (tmp_path / "pods.yaml").write_text(json.dumps({"pods": pods}))
     report = simulate(capsys, "--nodes", "2", "--arrivals", str(tmp_path / "pods.yaml"))
