@@ -188,7 +188,7 @@ class NvmlLibrary(Protocol):
         """``nvmlInitWithFlags(NO_GPUS)``. Counted: as many ``shutdown`` as ``init`` close the library."""
 
     def shutdown(self) -> None:
-        """``nvmlShutdown``."""
+        """``nvmlShutdown``. A call that is still under way in another thread may go on; it is the last of that thread."""
 
     def system_driver_version(self) -> str:
         """``580.159.04``, verbatim."""

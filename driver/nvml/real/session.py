@@ -3,6 +3,9 @@
 pynvml keeps the library in module variables, so a process has one at a time: the first ``init`` loads the file that was asked
 for, the last ``shutdown`` takes it out again, so that an upgraded driver's library can be loaded without a restart. A handle
 carries the number of the opening that it belongs to; one from before is refused instead of being followed into freed memory.
+
+A call may hang. NVML is not shut down below it: the close is owed then, and paid by the call when it comes back, unless the
+library was opened again meanwhile.
 """
 
 from __future__ import annotations
@@ -53,31 +56,36 @@ class _ProcessLibrary:
         self._path: str | None = None
         self._open_count = 0
         self._calls_in_flight = 0
+        self._is_close_owed = False
         self.opening = 0
 
     def open(self, path: str) -> None:
         with self._turn:
-            if self._open_count == 0:
-                self._load(path)
-            elif path != self._path:
+            is_in_nvml = self._open_count > 0 or self._is_close_owed
+            if is_in_nvml and path != self._path:
                 raise Refused(Code.ALREADY_INITIALIZED)
-            try:
-                pynvml.nvmlInitWithFlags(pynvml.NVML_INIT_FLAG_NO_GPUS)
-            except pynvml.NVMLError:
-                if self._open_count == 0:
-                    self._unload()
-                raise
-            with self._lock:
-                self._open_count += 1
+            if not self._reopen():
+                self._init(path)
+                with self._lock:
+                    self._open_count += 1
 
     def close(self) -> None:
         with self._turn:
-            if self._open_count == 0:
-                raise Refused(Code.UNINITIALIZED)
-            pynvml.nvmlShutdown()
             with self._lock:
+                if self._open_count == 0:
+                    raise Refused(Code.UNINITIALIZED)
                 self._open_count -= 1
                 is_last = self._open_count == 0
+                self._is_close_owed = is_last and self._calls_in_flight > 0
+            if self._is_close_owed:
+                log.event(_LOG, log.WARNING, "a call to NVML is still under way: it stays open until the call comes back")
+                return
+            try:
+                pynvml.nvmlShutdown()
+            except pynvml.NVMLError:
+                with self._lock:
+                    self._open_count += 1
+                raise
             if is_last:
                 self._unload()
 
@@ -92,6 +100,41 @@ class _ProcessLibrary:
         finally:
             with self._lock:
                 self._calls_in_flight -= 1
+                is_due = self._is_close_owed and self._calls_in_flight == 0
+            if is_due:
+                self._pay_close()
+
+    def _reopen(self) -> bool:
+        """Take back a close that is owed: NVML has not been told of it."""
+        with self._lock:
+            if not self._is_close_owed:
+                return False
+            self._is_close_owed = False
+            self._open_count = 1
+            self.opening += 1
+            return True
+
+    def _pay_close(self) -> None:
+        with self._turn:
+            with self._lock:
+                if not self._is_close_owed:
+                    return
+                self._is_close_owed = False
+            try:
+                pynvml.nvmlShutdown()
+            except pynvml.NVMLError as err:
+                log.event(_LOG, log.WARNING, "NVML cannot be shut down", error=err)
+            self._unload()
+
+    def _init(self, path: str) -> None:
+        if self._open_count == 0:
+            self._load(path)
+        try:
+            pynvml.nvmlInitWithFlags(pynvml.NVML_INIT_FLAG_NO_GPUS)
+        except pynvml.NVMLError:
+            if self._open_count == 0:
+                self._unload()
+            raise
 
     def _load(self, path: str) -> None:
         try:
@@ -105,14 +148,10 @@ class _ProcessLibrary:
         self.opening += 1
 
     def _unload(self) -> None:
+        """No call is under way: those that were have paid for the close, or come before it."""
         library, pynvml.nvmlLib = pynvml.nvmlLib, None
         pynvml._nvmlGetFunctionPointer_cache.clear()
-        with self._lock:
-            is_busy = self._calls_in_flight > 0
-        if is_busy:
-            log.event(_LOG, log.WARNING, "a call to NVML is still under way: its library stays in memory")
-        else:
-            ctypes.CDLL(None).dlclose(ctypes.c_void_p(library._handle))
+        ctypes.CDLL(None).dlclose(ctypes.c_void_p(library._handle))
 
 
 _PROCESS = _ProcessLibrary()

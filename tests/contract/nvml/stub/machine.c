@@ -5,6 +5,7 @@ int opened;
 machine_facts machine;
 gpu gpus[GPUS];
 static int levels[GPUS][GPUS];
+static int hanging;
 static mig_device mig_devices[GPUS][INSTANCES * COMPUTE];
 char description[4096];
 
@@ -112,7 +113,13 @@ int nvmlInitWithFlags(unsigned flags) {
     return OK;
 }
 
-int nvmlShutdown(void) { OPEN; opened--; return OK; }
+int nvmlShutdown(void) {
+    OPEN;
+    if (opened == 1 && __atomic_load_n(&hanging, __ATOMIC_SEQ_CST)) return IN_USE;
+    opened--;
+    return OK;
+}
+
 int nvmlSystemGetDriverVersion(char *to, unsigned size) { OPEN; return put(to, size, machine.version); }
 int nvmlSystemGetCudaDriverVersion(int *to) { OPEN; *to = (int)machine.cuda; return OK; }
 int nvmlDeviceGetCount_v2(unsigned *to) { OPEN; *to = machine.count; return OK; }
@@ -172,11 +179,30 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **to) {
     return NOT_FOUND;
 }
 
+static int is_to_hang(int index) {
+    char path[sizeof description + 8];
+    int named = -1;
+    snprintf(path, sizeof path, "%s.hang", description);
+    FILE *file = fopen(path, "r");
+    if (!file) return 0;
+    if (fscanf(file, "%d", &named) != 1) named = -1;
+    fclose(file);
+    return named == index;
+}
+
+static void hang(int index) {
+    struct timespec step = {0, 5 * 1000 * 1000};
+    __atomic_add_fetch(&hanging, 1, __ATOMIC_SEQ_CST);
+    while (is_to_hang(index)) nanosleep(&step, NULL);
+    __atomic_sub_fetch(&hanging, 1, __ATOMIC_SEQ_CST);
+}
+
 int nvmlDeviceGetUUID(void *device, char *to, unsigned size) {
     OPEN;
     mig_device *m = is_mig_device(device);
     if (m) { char text[96]; mig_uuid(m->ci, text); return put(to, size, text); }
     GPU(device);
+    hang(g->index);
     return put(to, size, g->uuid);
 }
 

@@ -3,6 +3,8 @@
  *
  * nvmlInit reads a description (environment variable NVML_STUB): one line a fact, written by tests/contract/nvml/describe.py.
  * MIG changes live as long as the library is loaded. nvmlEventSetWait takes events from the file "<description>.events".
+ * While the file "<description>.hang" exists and names a GPU's index, nvmlDeviceGetUUID of this GPU does not come back; NVML must
+ * not be shut down below it, and refuses to be.
  * Structures and numbers are NVML's; nothing here is copied from its header.
  */
 #ifndef NVML_STUB_H
