@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from driver.config.settings import Settings
@@ -14,6 +14,7 @@ from driver.host.pci import SysfsPci
 from driver.host.roots import Roots
 from driver.nvml.library import NvmlLibrary
 from driver.nvml.reader import read_machine
+from driver.nvml.reading_threads import ReadingThreads
 from driver.nvml.readings import MachineReading
 
 MOCK_PREFIX = "mock:"
@@ -30,10 +31,12 @@ class Backend:
     """One for all passes: it says once what sysfs does not tell."""
     find_library: Callable[[], NvmlLibrary] | None = None
     """Looks for NVML anew at each opening: a driver that is installed after us, or upgraded below us, brings another file."""
+    threads: ReadingThreads = field(default_factory=ReadingThreads)
+    """One for all passes: it knows the GPUs whose calls still hang."""
 
     def read(self) -> MachineReading:
         """One pass over the machine."""
-        return read_machine(self.library, self.pci)
+        return read_machine(self.library, self.pci, self.threads)
 
 
 def open_backend(settings: Settings, mock_state_dir: Path) -> Backend:

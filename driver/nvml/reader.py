@@ -1,14 +1,15 @@
 """One pass over a library: what the machine's GPUs are and how they hang together.
 
-``read_machine`` asks each GPU by itself. Which answers a GPU must give and which it may leave out stands in the two tables of
-``facts``: a required call that fails costs this GPU alone (B23, B32), an optional one costs its fact. The only NVML errors
-that leave this module are those of the library as a whole.
+``read_machine`` asks each GPU by itself, in a thread of its own. Which answers a GPU must give and which it may leave out
+stands in the two tables of ``facts``: a required call that fails costs this GPU alone (B23, B32), an optional one costs its
+fact, and one that hangs costs this GPU alone, whichever it is. The only NVML errors that leave this module are those of the
+library as a whole. Calls that concern no GPU are made in the caller's thread, and may hang there.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -18,9 +19,12 @@ from driver.names import PciAddress
 from driver.nvml.enums import NVIDIA_VENDOR_ID
 from driver.nvml.facts import OPTIONAL, REMOTE_TYPES, REQUIRED, Unusable, clean_text, parse_pci
 from driver.nvml.library import NVLINK_MAX_LINKS, Code, Device, NvmlLibrary, PciInfo
+from driver.nvml.reading_threads import ReadingThreads
 from driver.nvml.readings import GpuFailure, GpuReading, MachineReading, NvLinkReading, PcieLevel, RemoteType
 
 _T = TypeVar("_T")
+_Answered = tuple[Device, GpuReading]
+_Levels = Mapping[tuple[PciAddress, PciAddress], PcieLevel]
 
 _LOG = log.logger(__name__)
 
@@ -49,17 +53,18 @@ class PciFacts(Protocol):
         """``pci0000:17``; None where sysfs hides it."""
 
 
-def read_machine(library: NvmlLibrary, pci_facts: PciFacts) -> MachineReading:
-    """Everything that one pass over ``library`` and sysfs says.
+def read_machine(library: NvmlLibrary, pci_facts: PciFacts, threads: ReadingThreads | None = None) -> MachineReading:
+    """Everything that one pass over ``library`` and sysfs says. ``threads`` are the same in every pass of a process.
 
     Raises:
         NvmlError: the library as a whole cannot answer; nothing is known about the machine then.
     """
+    threads = threads or ReadingThreads()
     driver_version = clean_text(library.system_driver_version())
-    readings: list[tuple[Device, GpuReading]] = []
+    count = min(library.device_count(), _MAX_GPUS)
+    readings: list[_Answered] = []
     failures: list[GpuFailure] = []
-    for index in range(min(library.device_count(), _MAX_GPUS)):
-        answer = _read_gpu(library, pci_facts, index)
+    for answer in threads.ask(library, [_GpuJob(index=index, pci_facts=pci_facts) for index in range(count)]):
         if isinstance(answer, GpuFailure):
             failures.append(answer)
         elif answer is not None:
@@ -71,7 +76,7 @@ def read_machine(library: NvmlLibrary, pci_facts: PciFacts) -> MachineReading:
         cuda_driver_version=_read_cuda_driver_version(library),
         gpus=tuple(gpu for _, gpu in readings),
         failures=(*failures, *doubles),
-        pcie_levels=_read_pcie_levels(library, readings),
+        pcie_levels=_read_pcie_levels(library, readings, threads),
     )
 
 
@@ -80,29 +85,50 @@ def _read_cuda_driver_version(library: NvmlLibrary) -> tuple[int, int] | None:
     return (number // 1000, number % 1000 // 10) if number is not None and number > 0 else None
 
 
-def _read_gpu(library: NvmlLibrary, pci_facts: PciFacts, index: int) -> tuple[Device, GpuReading] | GpuFailure | None:
-    """None where the device at ``index`` is not NVIDIA's."""
+@dataclass(slots=True, kw_only=True)
+class _GpuJob:
+    """The calls to the GPU at ``index``. The answer is None where the device there is not NVIDIA's."""
+
+    index: int
+    pci_facts: PciFacts
     pci: PciAddress | None = None
-    facts: dict[str, Any] = {}
-    try:
-        device = library.device_handle_by_index(index)
+    """This and the facts are there as soon as they are known, for the failure's sake."""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Hashable:
+        return f"gpu-{self.index}"
+
+    def run(self, library: NvmlLibrary) -> _Answered | GpuFailure | None:
+        try:
+            return self._read(library)
+        except NvmlError as err:
+            _raise_if_library_is_down(err)
+            return self._fail(str(err), is_lost=err.code == Code.GPU_IS_LOST)
+        except Unusable as err:
+            return self._fail(str(err))
+
+    def give_up(self, reason: str) -> GpuFailure:
+        return self._fail(reason)
+
+    def _fail(self, reason: str, *, is_lost: bool = False) -> GpuFailure:
+        return GpuFailure(index=self.index, pci=self.pci, uuid=self.facts.get("uuid"), reason=reason, is_lost=is_lost)
+
+    def _read(self, library: NvmlLibrary) -> _Answered | None:
+        device = library.device_handle_by_index(self.index)
         info = library.device_pci_info(device)
         if info.device_id & 0xFFFF != NVIDIA_VENDOR_ID:
-            log.event(_LOG, log.INFO, "left out a device that is not NVIDIA's", index=index, pci_id=f"{info.device_id:#010x}")
+            pci_id = f"{info.device_id:#010x}"
+            log.event(_LOG, log.INFO, "left out a device that is not NVIDIA's", index=self.index, pci_id=pci_id)
             return None
-        pci = parse_pci(info)
+        self.pci = pci = parse_pci(info)
         for name, fact in REQUIRED.items():
-            facts[name] = fact.convert(getattr(library, fact.method)(device))
-        facts |= _read_optional_facts(library, device, pci)
+            self.facts[name] = fact.convert(getattr(library, fact.method)(device))
+        facts = self.facts | _read_optional_facts(library, device, pci)
         nvlinks = tuple(_read_nvlinks(library, device, pci))
-    except NvmlError as err:
-        _raise_if_library_is_down(err)
-        is_lost = err.code == Code.GPU_IS_LOST
-        return GpuFailure(index=index, pci=pci, uuid=facts.get("uuid"), reason=str(err), is_lost=is_lost)
-    except Unusable as err:
-        return GpuFailure(index=index, pci=pci, uuid=facts.get("uuid"), reason=str(err), is_lost=False)
-    numa_node, pcie_root = pci_facts.numa_node(pci), pci_facts.pcie_root(pci)
-    return device, GpuReading(index=index, pci=pci, nvlinks=nvlinks, numa_node=numa_node, pcie_root=pcie_root, **facts)
+        numa_node, pcie_root = self.pci_facts.numa_node(pci), self.pci_facts.pcie_root(pci)
+        gpu = GpuReading(index=self.index, pci=pci, nvlinks=nvlinks, numa_node=numa_node, pcie_root=pcie_root, **facts)
+        return device, gpu
 
 
 def _raise_if_library_is_down(err: NvmlError) -> None:
@@ -166,9 +192,7 @@ def _parse_remote_pci(info: PciInfo) -> PciAddress | None:
         return None
 
 
-def _split_doubles(
-    readings: list[tuple[Device, GpuReading]],
-) -> tuple[list[tuple[Device, GpuReading]], list[GpuFailure]]:
+def _split_doubles(readings: list[_Answered]) -> tuple[list[_Answered], list[GpuFailure]]:
     """GPUs that share a UUID, PCI address or minor number cannot be told apart: each of them is a failure."""
     kept, doubles = [], []
     for device, gpu in readings:
@@ -182,18 +206,39 @@ def _split_doubles(
     return kept, doubles
 
 
-def _read_pcie_levels(
-    library: NvmlLibrary, readings: list[tuple[Device, GpuReading]]
-) -> Mapping[tuple[PciAddress, PciAddress], PcieLevel]:
-    """The pairs that NVML answers; a GPU lost on the way leaves its pairs unknown."""
-    levels: dict[tuple[PciAddress, PciAddress], PcieLevel] = {}
-    for (first, low), (second, high) in itertools.combinations(readings, 2):
-        try:
-            number = library.device_topology_common_ancestor(first, second)
-        except NvmlError as err:
-            _raise_if_library_is_down(err)
-            log.event(_LOG, log.WARNING, "a PCIe level is unknown", gpus=[str(low.pci), str(high.pci)], error=err)
-            continue
-        if number in _LEVELS:
-            levels[low.pci, high.pci] = PcieLevel(number)
-    return levels
+@dataclass(slots=True, kw_only=True)
+class _LevelsJob:
+    """How far ``near`` is from each of ``others``: the pairs that NVML answers. A GPU lost on the way leaves its unknown."""
+
+    near: _Answered
+    others: Sequence[_Answered]
+    levels: dict[tuple[PciAddress, PciAddress], PcieLevel] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Hashable:
+        return f"levels-{self.near[1].index}"
+
+    def run(self, library: NvmlLibrary) -> _Levels:
+        first, low = self.near
+        for second, high in self.others:
+            try:
+                number = library.device_topology_common_ancestor(first, second)
+            except NvmlError as err:
+                _raise_if_library_is_down(err)
+                log.event(_LOG, log.WARNING, "a PCIe level is unknown", gpus=[str(low.pci), str(high.pci)], error=err)
+                continue
+            if number in _LEVELS:
+                self.levels[low.pci, high.pci] = PcieLevel(number)
+        return self.levels
+
+    def give_up(self, reason: str) -> _Levels:
+        log.event(_LOG, log.WARNING, "PCIe levels are unknown", gpu=str(self.near[1].pci), reason=reason)
+        return dict(self.levels)
+
+
+def _read_pcie_levels(library: NvmlLibrary, readings: list[_Answered], threads: ReadingThreads) -> _Levels:
+    jobs = [_LevelsJob(near=near, others=readings[place + 1 :]) for place, near in enumerate(readings[:-1])]
+    here = {gpu.pci for _, gpu in readings}
+    rows = threads.ask(library, jobs)
+    # A row that hangs from an earlier pass may know GPUs that have failed since.
+    return {pair: level for row in rows for pair, level in row.items() if here.issuperset(pair)}

@@ -12,7 +12,7 @@ import pytest
 from driver.errors import NvmlError
 from driver.nvml.library import NvmlLibrary
 from driver.nvml.mock import open_mock, read_mock_machine, write_faults
-from driver.nvml.mock.faults import XidEvent
+from driver.nvml.mock.faults import CallHangs, XidEvent
 from driver.nvml.mock.model import Machine
 from driver.nvml.real import RealNvml
 from tests.contract.nvml.describe import describe
@@ -23,11 +23,13 @@ SONAME = "libnvidia-ml.so.1"
 
 @dataclass(frozen=True, kw_only=True)
 class Backend:
-    """A library that is not initialised yet, the machine that it should answer for, and a way to raise an XID on it."""
+    """A library that is not initialised yet, the machine that it should answer for, and what a test does to it."""
 
     library: NvmlLibrary
     machine: Machine
     raise_xid: Callable[[int, int], None]
+    hang_uuid: Callable[[int | None], None]
+    """From now on the UUID of the GPU of this index is not answered; None lets it be answered again."""
 
 
 def build_stub(folder: Path, *flags: str) -> Path:
@@ -60,7 +62,12 @@ def open_stub(library: Path, machine: Machine, tmp_path: Path, monkeypatch: pyte
         part.write_text(f"{gpu} 8 {xid} {0xFFFFFFFF} {0xFFFFFFFF}\n", encoding="ascii")
         part.rename(tmp_path / "machine.txt.events")
 
-    return Backend(library=RealNvml(library), machine=machine, raise_xid=raise_xid)
+    def hang_uuid(gpu: int | None) -> None:
+        part = tmp_path / "part"
+        part.write_text(f"{-1 if gpu is None else gpu}\n", encoding="ascii")
+        part.rename(tmp_path / "machine.txt.hang")
+
+    return Backend(library=RealNvml(library), machine=machine, raise_xid=raise_xid, hang_uuid=hang_uuid)
 
 
 def open_mocked(spec: str, tmp_path: Path) -> Backend:
@@ -70,7 +77,10 @@ def open_mocked(spec: str, tmp_path: Path) -> Backend:
     def raise_xid(gpu: int, xid: int) -> None:
         write_faults(tmp_path, [XidEvent(gpu=gpu, xid=xid)])
 
-    return Backend(library=mock.library, machine=mock.machine, raise_xid=raise_xid)
+    def hang_uuid(gpu: int | None) -> None:
+        write_faults(tmp_path, [] if gpu is None else [CallHangs(call="nvmlDeviceGetUUID", gpu=gpu)])
+
+    return Backend(library=mock.library, machine=mock.machine, raise_xid=raise_xid, hang_uuid=hang_uuid)
 
 
 @pytest.fixture(params=["mock", "stub"])
