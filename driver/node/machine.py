@@ -2,7 +2,9 @@
 
 NVML is opened for each pass and closed after it: an open library would keep the kernel module from being unloaded, and so the
 NVIDIA driver from being upgraded while this program runs. Nobody waits for a pass but the thread that makes it: a hung NVML
-call costs news, never a claim.
+call costs news, never a claim. One to a GPU costs this GPU's news (``nvml.reading_threads``), one to NVML as a whole that of
+the node: this is said, and liveness stays true, since claims are still prepared and a process with a call that hangs in the
+kernel cannot be ended anyway.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Protocol
 from driver import log
 from driver.errors import NvmlError
 from driver.kube.backoff import Backoff
+from driver.nvml.reading_threads import GPU_DEADLINE_S
 from driver.nvml.readings import MachineReading
 
 _LOG = log.logger(__name__)
@@ -24,6 +27,8 @@ FIRST_RETRY_S = 1.0
 MAX_RETRY_S = 30.0
 RESCAN_S = 300.0
 """A GPU that comes back, or MIG mode switched by an administrator, is seen within this; a signal (SIGHUP) makes it now."""
+HANG_S = 3 * GPU_DEADLINE_S
+"""A pass that is under way for longer hangs: its GPUs have two deadlines, for themselves and for their PCIe levels."""
 
 
 class MachineReader(Protocol):
@@ -52,10 +57,22 @@ class Pass:
 class MachineWatch:
     """A thread that makes passes, and tells ``on_pass`` of each: soon after trouble, then less and less, else rarely."""
 
-    def __init__(self, reader: MachineReader, on_pass: Callable[[Pass], bool]) -> None:
-        """``on_pass`` answers whether what it had to do is done; False asks for another pass soon."""
+    def __init__(
+        self,
+        reader: MachineReader,
+        on_pass: Callable[[Pass], bool],
+        on_hang: Callable[[str], None],
+        *,
+        hang_s: float = HANG_S,
+    ) -> None:
+        """``on_pass`` answers whether what it had to do is done; False asks for another pass soon.
+
+        ``on_hang`` is told, in a thread of its own, of each pass that is under way for ``hang_s``; once, however long it hangs.
+        """
         self._reader = reader
         self._on_pass = on_pass
+        self._on_hang = on_hang
+        self._hang_s = hang_s
         spread = random.Random()  # noqa: S311  what failed may be the API server, which many nodes wait for
         self._backoff = Backoff(base_s=FIRST_RETRY_S, cap_s=MAX_RETRY_S, random=spread)
         self._wake = threading.Event()
@@ -94,8 +111,19 @@ class MachineWatch:
             return False
 
     def _read(self) -> Pass:
+        watchdog = threading.Timer(self._hang_s, self._say_hang)
+        watchdog.name, watchdog.daemon = "machine-watchdog", True
+        watchdog.start()
         try:
             return Pass(reading=self._reader.read())
         except NvmlError as err:
             log.event(_LOG, log.WARNING, "NVML does not answer; trying again", error=err)
             return Pass(reading=None, error=err)
+        finally:
+            watchdog.cancel()
+
+    def _say_hang(self) -> None:
+        self._on_hang(
+            f"NVML has not come back for {self._hang_s:g} s from a call that concerns all GPUs: devices stay published as they"
+            " are and claims are prepared, but no change is seen until it comes back; look at the kernel's log (NVRM, Xid)"
+        )

@@ -81,7 +81,7 @@ class NodePlugin:
                 on_devices=self._upkeep.repair_soon,
             ),
         )
-        self._machine = MachineWatch(machine, self._publication.note_pass)
+        self._machine = MachineWatch(machine, self._publication.note_pass, self._publication.note_hang)
 
     def start(self) -> None:
         """Serve the kubelet; the machine and the API server are looked at in the background, since unprepare needs neither.

@@ -60,7 +60,7 @@ class Inputs:
 
 
 class Publication:
-    """Called with each pass, by one thread."""
+    """Called with each pass, by one thread; ``note_hang`` by any."""
 
     def __init__(self, inputs: Inputs, outlets: Outlets) -> None:
         self._inputs = inputs
@@ -86,6 +86,11 @@ class Publication:
             self._say_new((Word(reason="StateUnwritable", message=str(err)),))
             return False
         return True
+
+    def note_hang(self, message: str) -> None:
+        """A pass does not end. Called by another thread than the passes', which is the one that hangs."""
+        self._outlets.state.note_silence(message)
+        self._outlets.say(Word(reason="NvmlHangs", message=message))
 
     def _carry_on(self, reading: MachineReading) -> None:
         topology = build_topology(reading)

@@ -45,8 +45,7 @@ class NodeState:
     def note_silence(self, reason: str) -> None:
         """NVML did not answer a pass: what was seen before still holds."""
         with self._changed:
-            before = self._seen
-        self._take(replace(before, unread=reason) if before.unread else before)
+            self._take(replace(self._seen, unread=reason) if self._seen.unread else self._seen)
 
     def read(self) -> Catalog:
         """The devices of the last pass, and the epoch as it is at this moment.

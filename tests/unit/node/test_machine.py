@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from driver.errors import NvmlError
-from driver.node.machine import MachineWatch, Pass
+from driver.node.machine import HANG_S, MachineWatch, Pass
+from driver.nvml.reading_threads import GPU_DEADLINE_S
 from driver.nvml.readings import MachineReading
 from tests.unit.node.readings import failure, machine
 
@@ -60,10 +61,14 @@ class Passes:
         return self.seen
 
 
+def refuse_hang(message: str) -> None:
+    raise AssertionError(message)
+
+
 def test_a_library_that_does_not_answer_is_a_pass_with_its_error() -> None:
     """Nothing is raised into the thread, and the next pass comes by itself."""
     passes = Passes()
-    watch = MachineWatch(Script(NOT_LOADED, machine(0)), passes)
+    watch = MachineWatch(Script(NOT_LOADED, machine(0)), passes, refuse_hang)
     watch.start()
     first, second = passes.wait(2)[:2]
     watch.stop()
@@ -74,7 +79,7 @@ def test_a_library_that_does_not_answer_is_a_pass_with_its_error() -> None:
 def test_a_wake_makes_a_pass_at_once() -> None:
     """SIGHUP does not wait for the five minutes."""
     passes = Passes()
-    watch = MachineWatch(Script(machine(0)), passes)
+    watch = MachineWatch(Script(machine(0)), passes, refuse_hang)
     watch.start()
     passes.wait(1)
     watch.wake()
@@ -85,7 +90,50 @@ def test_a_wake_makes_a_pass_at_once() -> None:
 def test_a_pass_that_fails_as_nobody_expected_is_made_again() -> None:
     """A bug in the reading of one machine must not end the looking."""
     passes = Passes()
-    watch = MachineWatch(Script(ZeroDivisionError("a bug"), machine(0)), passes)
+    watch = MachineWatch(Script(ZeroDivisionError("a bug"), machine(0)), passes, refuse_hang)
     watch.start()
     assert passes.wait(1) == [Pass(reading=machine(0))]
     watch.stop()
+
+
+class Hanging:
+    """A machine whose first pass does not end before ``release``."""
+
+    def __init__(self) -> None:
+        self.release = threading.Event()
+
+    def read(self) -> MachineReading:
+        assert self.release.wait(30)
+        return machine(0)
+
+
+class Words:
+    """Collects what is said of hangs."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.has_said = threading.Event()
+
+    def __call__(self, message: str) -> None:
+        self.said.append(message)
+        self.has_said.set()
+
+
+def test_a_pass_that_does_not_end_is_said_once_and_carried_on_when_it_does() -> None:
+    """A call that concerns all of NVML hangs: nobody else would tell."""
+    hanging, passes, words = Hanging(), Passes(), Words()
+    watch = MachineWatch(hanging, passes, words, hang_s=0.05)
+    watch.start()
+    assert words.has_said.wait(10)
+    watch.wake()
+    assert passes.seen == []
+    assert len(words.said) == 1
+    assert words.said[0].startswith("NVML has not come back for 0.05 s from a call that concerns all GPUs")
+    hanging.release.set()
+    assert passes.wait(1)[0] == Pass(reading=machine(0))
+    watch.stop()
+
+
+def test_a_pass_may_take_the_time_that_its_hung_gpus_take() -> None:
+    """Else one GPU that hangs would be said to be all of them."""
+    assert HANG_S > 2 * GPU_DEADLINE_S

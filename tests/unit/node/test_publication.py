@@ -141,3 +141,13 @@ def test_a_state_folder_that_cannot_be_written_is_said_and_tried_again(around: A
     assert not around.see(machine(0))
     assert around.contents == []
     assert [word.reason for word in around.words] == ["StateUnwritable"]
+
+
+def test_a_hang_of_all_of_nvml_is_an_event_and_costs_no_claim(around: Around) -> None:
+    """Devices stay published and known to prepares; a node that never was read says what it waits for."""
+    around.publication.note_hang("NVML has not come back")
+    assert around.state.read().unread == "NVML has not come back"
+    around.see(machine(0))
+    around.publication.note_hang("NVML has not come back")
+    assert around.words == [Word(reason="NvmlHangs", message="NVML has not come back")] * 2
+    assert (around.state.read().unread, len(around.state.read().devices), len(around.contents)) == ("", 1, 1)
