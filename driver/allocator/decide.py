@@ -66,13 +66,13 @@ def explain(
 
 
 def _buckets(view: View, only: Sequence[str] | None) -> Iterable[tuple[BucketKey, Sequence[str]]]:
-    return list(view.buckets()) if only is None else _some(view, only)
+    return list(view.index.buckets()) if only is None else _some(view, only)
 
 
 def _some(view: View, names: Sequence[str]) -> list[tuple[BucketKey, Sequence[str]]]:
     buckets: dict[BucketKey, list[str]] = {}
     for name in sorted(names):
-        key = view.key_of(name)
+        key = view.index.key_of(name)
         if key is not None:
             buckets.setdefault(key, []).append(name)
     return list(buckets.items())

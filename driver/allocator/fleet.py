@@ -1,7 +1,8 @@
 """All nodes and what is taken of them, kept in buckets of nodes that are alike, so that a decision looks at buckets, not nodes.
 
-A *view* is the fleet as one problem sees it. It is made when the problem is first met and then follows the changes: a node that
-changed moves to another bucket, which costs the same with ten nodes as with ten thousand.
+An *index* is the fleet as problems of one kind see it, whatever they count. It is made when such a problem is first met, and
+then follows the changes: a node that changed moves to another bucket, which costs the same with ten nodes as with ten thousand.
+A *view* is an index with the answers to one problem.
 """
 
 from __future__ import annotations
@@ -11,21 +12,27 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 from driver.allocator.device_node import DeviceId, DeviceNode, SelectorEngine, Shape, Taken
 from driver.allocator.pools import Pool
-from driver.allocator.problem import Problem
+from driver.allocator.problem import Aspects, Problem
 from driver.allocator.search import Found, NodeSearch, NotFound
 from driver.allocator.statics import Statics, build_statics
 from driver.allocator.taints import Fence
 
-_MOST_VIEWS = 24
+_MOST_INDEXES = 24
+"""Each is as large as the fleet has nodes."""
+_MOST_VIEWS = 512
+"""Each is as large as its index has had buckets."""
 _STEPS_A_DECISION = 30_000
 """Steps of all searches of one decision. What is left is searched when the problem is met again."""
 _MOST_CHANGES = 50_000
 """Changes that are remembered for views; one that is further behind is made anew."""
 
 BucketKey = tuple[object, ...]
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +58,7 @@ class Fleet:
         self._shapes: dict[Shape, int] = {}
         self._changes: list[str] = []
         self._forgotten = 0
+        self._indexes: OrderedDict[Aspects, Index] = OrderedDict()
         self._views: OrderedDict[Problem, View] = OrderedDict()
 
     def set_node(self, name: str, pools: Sequence[Pool], *, is_whole: bool = True) -> None:
@@ -97,16 +105,24 @@ class Fleet:
         return self._shapes.setdefault(shape, len(self._shapes))
 
     def view(self, problem: Problem) -> View:
-        """The fleet as this problem sees it, up to date."""
+        """The fleet as this problem sees it, up to date. A new decision begins."""
         view = self._views.get(problem)
-        if view is None:
-            view = self._views[problem] = View(self, problem)
-            if len(self._views) > _MOST_VIEWS:
-                self._views.popitem(last=False)
+        if view is None or view.index is not self._indexes.get(view.aspects):
+            view = self._views[problem] = View(problem, self._index(problem.aspects()))
+            _trim(self._views, _MOST_VIEWS)
         self._views.move_to_end(problem)
-        view.follow(self._changes_since(view.seen))
-        view.seen = self.version
+        self._indexes.move_to_end(view.aspects)
+        view.index.follow(self._changes_since(view.index.seen))
+        view.index.seen = self.version
+        view.steps = 0
         return view
+
+    def _index(self, aspects: Aspects) -> Index:
+        index = self._indexes.get(aspects)
+        if index is None:
+            index = self._indexes[aspects] = Index(self, aspects)
+            _trim(self._indexes, _MOST_INDEXES)
+        return index
 
     def _changes_since(self, seen: int) -> Iterable[str]:
         if seen < self._forgotten:
@@ -146,24 +162,21 @@ class Fleet:
         return taken
 
 
-class View:
-    """The nodes in buckets, as one problem sees them. In a bucket every node has the same answer."""
+class Index:
+    """The nodes in buckets, as problems of one kind see them. In a bucket every node has the same answer to each of them."""
 
-    def __init__(self, fleet: Fleet, problem: Problem) -> None:
+    def __init__(self, fleet: Fleet, aspects: Aspects) -> None:
         self._fleet = fleet
-        self.problem = problem
+        self._aspects = aspects
         self.seen = -1
         self._statics: dict[str, tuple[DeviceNode, int]] = {}
         self._numbers: dict[Statics, int] = {}
         self._known: list[Statics] = []
         self._buckets: dict[BucketKey, list[str]] = {}
         self._key_of: dict[str, BucketKey] = {}
-        self._answers: dict[BucketKey, Found | NotFound] = {}
-        self._steps = 0
 
     def follow(self, changed: Iterable[str]) -> None:
-        """Move the nodes that changed to where they belong. A new decision begins."""
-        self._steps = 0
+        """Move the nodes that changed to where they belong."""
         for name in changed:
             old = self._key_of.pop(name, None)
             if old is not None:
@@ -185,25 +198,19 @@ class View:
         return self._key_of.get(name)
 
     def statics(self, key: BucketKey) -> Statics:
-        """What the problem finds on the nodes of a bucket."""
-        return self._known[key[0]] if isinstance(key[0], int) else self._known[0]
+        """What such problems find on the nodes of a bucket."""
+        number = key[0]
+        return self._known[number if isinstance(number, int) else 0]
 
-    def answer(self, key: BucketKey, name: str) -> Found | NotFound:
-        """The best placement on the nodes of a bucket; ``name`` is one of them."""
-        known = self._answers.get(key)
-        if known is None:
-            if self._steps >= _STEPS_A_DECISION:
-                return NotFound(is_proved=False)
-            search = NodeSearch(self.problem, self.statics(key), self._fleet.taken(name))
-            known = self._answers[key] = search.run()
-            self._steps += search.steps
-        return known
+    def taken(self, name: str) -> Taken:
+        """What is taken of a node."""
+        return self._fleet.taken(name)
 
     def _number(self, name: str, node: DeviceNode) -> int:
         known = self._statics.get(name)
         if known is not None and known[0] is node:
             return known[1]
-        statics = build_statics(node, self._fleet.shape_id(node.shape), self.problem)
+        statics = build_statics(node, self._fleet.shape_id(node.shape), self._aspects)
         number = self._numbers.setdefault(statics, len(self._known))
         if number == len(self._known):
             self._known.append(statics)
@@ -215,3 +222,31 @@ class View:
         del names[bisect_left(names, name)]
         if not names:
             del self._buckets[key]
+
+
+class View:
+    """The buckets of an index with one problem's answers, which are kept: equal buckets come again."""
+
+    def __init__(self, problem: Problem, index: Index) -> None:
+        self.problem = problem
+        self.aspects = problem.aspects()
+        self.index = index
+        self.steps = 0
+        """Of this decision's searches."""
+        self._answers: dict[BucketKey, Found | NotFound] = {}
+
+    def answer(self, key: BucketKey, name: str) -> Found | NotFound:
+        """The best placement on the nodes of a bucket; ``name`` is one of them."""
+        known = self._answers.get(key)
+        if known is None:
+            if self.steps >= _STEPS_A_DECISION:
+                return NotFound(is_proved=False)
+            search = NodeSearch(self.problem, self.index.statics(key), self.index.taken(name))
+            known = self._answers[key] = search.run()
+            self.steps += search.steps
+        return known
+
+
+def _trim(kept: OrderedDict[Key, Value], most: int) -> None:
+    if len(kept) > most:
+        kept.popitem(last=False)

@@ -93,8 +93,8 @@ class Holds:
         if self._counted is None or self._counted[0] != fleet.version:
             view = fleet.view(problem)
             whole = 0
-            for key, names in view.buckets():
-                shape = view.statics(key).shape
+            for key, names in view.index.buckets():
+                shape = view.index.statics(key).shape
                 whole += shape.tables.disjoint(shape.healthy & ~fleet.taken(names[0]).mask, self._spared) * len(names)
             self._counted = (fleet.version, whole > self.rule.spare_sets)
         return self._counted[1]
@@ -121,8 +121,8 @@ def choose_soonest(fleet: Fleet, problem: Problem, count: int) -> str | None:
     """
     view = fleet.view(problem)
     candidates = []
-    for key, names in view.buckets():
-        eligible = max(view.statics(key).eligible, key=int.bit_count)
+    for key, names in view.index.buckets():
+        eligible = max(view.index.statics(key).eligible, key=int.bit_count)
         if eligible.bit_count() >= count:
             free = eligible & ~fleet.taken(names[0]).mask
             candidates.append((count - free.bit_count(), names[0]))

@@ -130,7 +130,7 @@ def _sum_up(fleet: Fleet, view: View, buckets: Buckets, claim_number: int, flat:
     free = taken = largest = 0
     where: list[str] = []
     for key, names in buckets:
-        statics = view.statics(key)
+        statics = view.index.statics(key)
         gone = 0 if alternative.is_admin else fleet.taken(names[0]).mask
         open_ = statics.eligible[flat] & ~gone
         matching = statics.eligible[flat] | statics.matching[flat]

@@ -28,6 +28,11 @@ from driver.api.resource_v1 import ALLOCATION_RESULTS_MAX, OpaqueConfig
 from driver.api.topology_policy import Policy, decode_policy
 from driver.errors import ConfigInvalid
 
+Aspect = tuple[tuple[str, ...], tuple[Toleration, ...], tuple[tuple[str, Fraction], ...], bool]
+"""Of one alternative: selectors, tolerations, capacities, and whether it wants all devices."""
+Aspects = tuple[tuple[Aspect, ...], tuple[str, ...]]
+"""Of all alternatives, and the attributes of all constraints."""
+
 
 class ProblemFault(ValueError):
     """The claims cannot be answered as they are, whatever is free; the text names claim, request and what is wrong."""
@@ -105,6 +110,13 @@ class Problem:
         for claim in self.claims:
             for request in claim.requests:
                 yield from request.alternatives
+
+    def aspects(self) -> Aspects:
+        """What has to be known of nodes to answer it. Problems that differ in counts and policies alone have the same."""
+        return (
+            tuple((each.selectors, each.tolerations, each.capacity, each.is_all) for each in self.alternatives()),
+            tuple(each.attribute for claim in self.claims for each in claim.constraints),
+        )
 
     @property
     def packing_is_spread(self) -> bool:

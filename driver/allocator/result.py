@@ -23,7 +23,7 @@ def build_allocations(
     node: DeviceNode, placement: Placement, asks: Sequence[ClaimAsk], problem: Problem, classes: Mapping[str, DeviceClassSpec]
 ) -> tuple[ClaimAllocation, ...]:
     """``status.allocation`` of each claim, without the time stamp."""
-    statics = build_statics(node, 0, problem)
+    statics = build_statics(node, 0, problem.aspects())
     allocations = []
     for number, ask in enumerate(asks):
         picks = [pick for pick in placement.picks if pick.claim == number]

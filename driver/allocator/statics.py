@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from driver.allocator.capacity import draw, fits
 from driver.allocator.device_node import DeviceNode, Shape
-from driver.allocator.problem import Alternative, Problem
+from driver.allocator.problem import Aspects
 from driver.allocator.tables import positions_of
 from driver.api.quantity import parse_quantity
 
@@ -33,29 +33,31 @@ class Statics:
     """For each alternative what it draws from shared devices."""
 
 
-def build_statics(node: DeviceNode, shape_id: int, problem: Problem) -> Statics:
-    """The statics of a problem on a node."""
-    alternatives = tuple(problem.alternatives())
-    selected = [_can_hold(node, each, node.selected(each.selectors)) for each in alternatives]
+def build_statics(node: DeviceNode, shape_id: int, aspects: Aspects) -> Statics:
+    """The statics of problems with these aspects on a node."""
+    alternatives, attributes = aspects
+    selected = [_can_hold(node, capacity, node.selected(selectors)) for selectors, _, capacity, _ in alternatives]
     node.forget_views()
     pairs = list(zip(alternatives, selected, strict=True))
     shared = tuple(positions_of(node.shape.shared))
     return Statics(
         shape_id=shape_id,
         shape=node.shape,
-        eligible=tuple(mask & node.ours & node.tolerated(each.tolerations) for each, mask in pairs),
-        matching=tuple(mask if each.is_all and node.is_whole else 0 for each, mask in pairs),
-        patterns=tuple(node.values_of(each.attribute) for claim in problem.claims for each in claim.constraints),
+        eligible=tuple(mask & node.ours & node.tolerated(tolerations) for (_, tolerations, _, _), mask in pairs),
+        matching=tuple(mask if is_all and node.is_whole else 0 for (_, _, _, is_all), mask in pairs),
+        patterns=tuple(node.values_of(attribute) for attribute in attributes),
         totals=tuple(
             (at, _sorted({name: parse_quantity(c.value) for name, c in node.devices[at].capacity.items()})) for at in shared
         ),
-        draws=tuple(tuple((at, _drawn(node, each, at)) for at in shared if mask >> at & 1) for each, mask in pairs),
+        draws=tuple(
+            tuple((at, _drawn(node, capacity, at)) for at in shared if mask >> at & 1) for (_, _, capacity, _), mask in pairs
+        ),
     )
 
 
-def _can_hold(node: DeviceNode, alternative: Alternative, mask: int) -> int:
+def _can_hold(node: DeviceNode, capacity: tuple[Amount, ...], mask: int) -> int:
     """The devices of which the capacities suffice for the request when nobody else draws on them."""
-    asked = dict(alternative.capacity)
+    asked = dict(capacity)
     if not asked and not node.shape.shared & mask:
         return mask
     held = 0
@@ -67,8 +69,8 @@ def _can_hold(node: DeviceNode, alternative: Alternative, mask: int) -> int:
     return held
 
 
-def _drawn(node: DeviceNode, alternative: Alternative, position: int) -> tuple[Amount, ...]:
-    return _sorted(draw(node.devices[position], dict(alternative.capacity)) or {})
+def _drawn(node: DeviceNode, capacity: tuple[Amount, ...], position: int) -> tuple[Amount, ...]:
+    return _sorted(draw(node.devices[position], dict(capacity)) or {})
 
 
 def _sorted(amounts: Mapping[str, Fraction]) -> tuple[Amount, ...]:

@@ -162,7 +162,7 @@ class FirstFitChooser(_Placed):
             node = self.fleet.nodes[name]
             if len(node.ids) - taken.mask.bit_count() < pod.count:
                 continue
-            statics = build_statics(node, self.fleet.shape_id(node.shape), problem)
+            statics = build_statics(node, self.fleet.shape_id(node.shape), problem.aspects())
             answer = NodeSearch(problem, statics, taken, first_fit=node.first_fit).run()
             if isinstance(answer, Found):
                 self.take(pod, name, answer.picks)

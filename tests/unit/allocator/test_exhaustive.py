@@ -23,7 +23,7 @@ def picked(fleet: Fleet, free: int, size: int) -> int:
     node = fleet.nodes["a"]
     taken = Taken(mask=((1 << len(node.ids)) - 1) & ~free)
     asked = problem(ask(request(count=size)))
-    answer = NodeSearch(asked, build_statics(node, 0, asked), taken).run()
+    answer = NodeSearch(asked, build_statics(node, 0, asked.aspects()), taken).run()
     assert isinstance(answer, Found)
     assert answer.is_proved
     return answer.picks[0].mask

@@ -107,7 +107,7 @@ def test_equal_nodes_share_a_bucket_and_others_do_not() -> None:
     hold(fleet, "n3", [0])
     hold(fleet, "n5", [0])
     hold(fleet, "n7", [4])
-    buckets = {tuple(names) for _, names in fleet.view(PROBLEMS[0]).buckets()}
+    buckets = {tuple(names) for _, names in fleet.view(PROBLEMS[0]).index.buckets()}
     assert buckets == {("n0", "n1", "n2", "n4", "n6", "n8"), ("n3", "n5"), ("n7",)}
 
 
