@@ -57,6 +57,7 @@ $(VENV)/.requirements: requirements-dev.txt $(VENV)/.made
 $(VENV)/.installed: pyproject.toml $(VENV)/.requirements
 	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
+	$(call say,gpu-dra is $(BIN)/gpu-dra (on the PATH after: . $(BIN)/activate))
 
 ##@ Checks, quick to slow
 
@@ -99,7 +100,7 @@ lint-licences: setup ## What we build on may be given on under our licence
 	@$(BIN)/python -m hack.checks.licences
 
 .PHONY: lint-docs
-lint-docs: setup ## Links and make targets that the documents name exist
+lint-docs: setup ## Links, pages and make targets that documents and help name exist
 	$(call say,documents)
 	@$(BIN)/python -m hack.checks.docs
 

@@ -118,9 +118,17 @@ def _print_settings(args: argparse.Namespace) -> int:
 def _end(err: DriverError, *, is_debug: bool) -> int:
     if is_debug:
         traceback.print_exception(err)
-    hint = "; is the NVIDIA driver loaded? A mock needs none: --nvml mock:dgx-h100" if isinstance(err, NvmlError) else ""
-    print(f"gpu-dra: error: {err}{hint}", file=sys.stderr)
+    print(f"gpu-dra: error: {err}{_find_way_on(err)}", file=sys.stderr)
     return err.exit_code if isinstance(err, Fatal) else EXIT_FAILURE
+
+
+def _find_way_on(err: DriverError) -> str:
+    if not isinstance(err, NvmlError):
+        return ""
+    where = (
+        " libnvidia-ml.so.1 is looked for below --driver-root, or is --nvml-library." if err.name == "LIBRARY_NOT_FOUND" else ""
+    )
+    return f"; is the NVIDIA driver loaded?{where} A mock needs none: --nvml mock:dgx-h100"
 
 
 if __name__ == "__main__":

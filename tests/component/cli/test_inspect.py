@@ -117,3 +117,10 @@ def test_a_machine_that_is_not_ready_is_exit_code_1_with_a_way_on(program: Progr
     assert (ended.code, ended.out) == (1, "")
     assert "DRIVER_NOT_LOADED" in ended.err
     assert "is the NVIDIA driver loaded?" in ended.err
+
+
+def test_a_library_that_is_not_there_is_said_with_the_settings_that_name_it(program: Program, tmp_path: Path) -> None:
+    ended = program("inspect", "--driver-root", str(tmp_path))
+    assert (ended.code, ended.out) == (1, "")
+    assert "LIBRARY_NOT_FOUND" in ended.err
+    assert "below --driver-root, or is --nvml-library" in ended.err
