@@ -23,7 +23,7 @@ class SpecFault(ValueError):
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, rename="camel"):
-    """Base of what is decoded whole. (mypy wants ``frozen`` and ``kw_only`` said again on each class.)"""
+    """Base of what is decoded whole; mypy wants ``frozen`` and ``kw_only`` said again on each class."""
 
 
 class CelSelector(Spec, frozen=True, kw_only=True):
