@@ -1,0 +1,144 @@
+"""Operators, literals, macros and the device, by example."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.cel.engine import answer, is_compile_error, is_evaluation_error
+
+_TRUE = [
+    'device.driver == "gpu.nvidia.com"',
+    'device.attributes["gpu.nvidia.com"].index == 3',
+    'device.attributes["gpu.nvidia.com"].index < 3.5',
+    'device.attributes["gpu.nvidia.com"].productName.startsWith("NVIDIA H100")',
+    'device.attributes["gpu.nvidia.com"].productName.matches("^NVIDIA .*HBM[0-9]$")',
+    'device.attributes["resource.kubernetes.io"].pcieRoot == "pci0000:00"',
+    '!has(device.attributes["gpu.nvidia.com"].nothing)',
+    '!("nothing" in device.attributes["gpu.nvidia.com"])',
+    'device.attributes["unknown.example.com"] == {}',
+    'device.attributes["gpu.nvidia.com"].?nothing.orValue(7) == 7',
+    'device.attributes["gpu.nvidia.com"].driverVersion.isGreaterThan(semver("550.0.0"))',
+    'device.attributes["gpu.nvidia.com"].driverVersion.major() == 560',
+    'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("40Gi")) > 0',
+    'device.capacity["gpu.nvidia.com"].memory == quantity("81920Mi")',
+    "device.allowMultipleAllocations",
+    '1 in device.attributes["gpu.nvidia.com"].numbers',
+    'device.attributes["gpu.nvidia.com"].numbers.includes(2)',
+    'device.attributes["gpu.nvidia.com"].index.includes(3)',
+    'cel.bind(a, device.attributes["gpu.nvidia.com"], a.index == 3 && !a.mig)',
+    "true || 1 / 0 == 1",
+    "1 / 0 == 1 || true",
+    "!(1 / 0 == 1 && false)",
+    "true ? true : 1 / 0 == 1",
+    "0x10 == 16 && 1u < 2 && dyn(1) == 1.0 && -1 < 1u",
+    "-7 / 2 == -3 && -7 % 2 == -1",
+    r"'\u00e9' == 'é' && '\101' == 'A' && r'\n' == '\\n'",
+    "b'\\xff'.size() == 1 && b'é'.size() == 2 && 'é'.size() == 1",
+    "'''a\"b''' == 'a\"b'",
+    "[1, 2, 3].all(x, x > 0) && [1, 2].exists(x, x == 2) && [1, 2].exists_one(x, x == 2)",
+    "[1, 2, 3].filter(x, x > 1).map(x, x * 2) == [4, 6]",
+    "[1, 2, 3].map(x, x > 1, x * 2) == [4, 6]",
+    "[5, 6].all(i, v, v == i + 5)",
+    "{'a': 1}.exists(k, v, k == 'a' && v == 1)",
+    "[1, 2].transformList(i, v, i + v) == [1, 3]",
+    "{'a': 1}.transformMap(k, v, v + 1) == {'a': 2}",
+    "{'a': 1}.transformMapEntry(k, v, {v: k}) == {1: 'a'}",
+    "optional.of(1).hasValue() && !optional.none().hasValue()",
+    "optional.ofNonZeroValue(0).or(optional.of(2)).value() == 2",
+    "optional.of(2).optMap(x, x + 1).value() == 3",
+    "[?optional.none(), 1] == [1] && {?'a': optional.none()} == {}",
+    "[1][?4].orValue(9) == 9",
+    "type(1) == int && type(quantity('1')) != type('1')",
+    "sets.contains([1, 2], [2]) && sets.intersects([1], [1, 2]) && sets.equivalent([1, 1], [1])",
+    "[3, 1, 2].sort() == [1, 2, 3] && [1, 1].distinct() == [1] && lists.range(2) == [0, 1]",
+    "[[1], [2]].flatten() == [1, 2] && [1, 2, 3].slice(1, 2) == [2] && [1, 2].reverse() == [2, 1]",
+    "[1, 2].sum() == 3 && [1, 2].max() == 2 && [1, 2].isSorted() && [1, 2].indexOf(2) == 1",
+    "'a-b'.split('-') == ['a', 'b'] && ['a', 'b'].join('-') == 'a-b'",
+    "'%s %d %.1f %x'.format(['a', 1, 1.5, 255]) == 'a 1 1.5 ff'",
+    "'abc1'.find('[0-9]') == '1' && 'a1b2'.findAll('[0-9]') == ['1', '2']",
+    "url('https://example.com:80/a?b=c').getPort() == '80' && isURL('https://a/')",
+    "ip('10.0.0.1').family() == 4 && cidr('10.0.0.0/8').containsIP('10.1.2.3')",
+    "format.dns1123Label().validate('a-b') == optional.none()",
+    "duration('90s').getMinutes() == 1 && timestamp('2026-01-01T00:00:00Z').getFullYear() == 2026",
+    "isQuantity('1Gi') && !isQuantity('x') && isSemver('1.2.3') && semver('v1.2', true) == semver('1.2.0')",
+]
+
+
+@pytest.mark.parametrize("source", _TRUE)
+def test_it_is_true(source: str) -> None:
+    assert answer(source) is True
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "",
+        "   ",
+        "device.nothing",
+        "devices.driver == ''",
+        "device.driver == 1",
+        "'a'",
+        "1",
+        "device.attributes",
+        "[1, 'a'] == []",
+        "{'a': 1, 'b': 'c'} == {}",
+        "1 == 1.0",
+        "'a'.matches('(')",
+        "duration('1x') == duration('1s')",
+        "1 + 'a' == 2",
+        "!1",
+        "true && 1",
+        "9223372036854775808 > 0",
+        "1u + 1 == 2u",
+        "'\\q' == ''",
+        "has(device)",
+        "[1].all(device.driver, true)",
+        "[1].all(1, true)",
+        "nothing()",
+        "'a'.nothing()",
+        "for == 1",
+        "true ? 1 : 'a'",
+        "'a' 'b'",
+        "'unfinished",
+        "// only a comment",
+        "a.b.c{}",
+        "device.attributes['gpu.nvidia.com'].index.includes()",
+        "\x00",
+    ],
+)
+def test_it_does_not_compile(source: str) -> None:
+    assert is_compile_error(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'device.attributes["gpu.nvidia.com"].nothing == 1',
+        'device.attributes["unknown.example.com"].index == 1',
+        'device.capacity["gpu.nvidia.com"].nothing == quantity("1")',
+        'device.attributes["gpu.nvidia.com"].productName < 1',
+        "1 / 0 == 1",
+        "1 % 0 == 1",
+        "9223372036854775807 + 1 > 0",
+        "[1][1] == 1",
+        "{'a': 1}['b'] == 1",
+        "dyn(1) ? true : false",
+        "dyn(1) && true",
+        "quantity('x') == quantity('1')",
+        "semver('1') == semver('1.0.0')",
+        "optional.none().value() == 1",
+        "int('x') == 1",
+        "ip('x') == ip('1.1.1.1')",
+        "'abc'.substring(4) == ''",
+        "'%d'.format([dyn('a')]) == ''",
+        "lists.range(-1) == []",
+    ],
+)
+def test_it_fails_on_the_device(source: str) -> None:
+    assert is_evaluation_error(source) or is_compile_error(source)
+
+
+def test_a_false_term_hides_a_failing_one() -> None:
+    assert answer('false && device.attributes["gpu.nvidia.com"].nothing == 1') is False
+    assert answer('device.attributes["gpu.nvidia.com"].nothing == 1 && false') is False
+    assert is_evaluation_error('device.attributes["gpu.nvidia.com"].nothing == 1 && true')
