@@ -7,7 +7,7 @@ import threading
 
 from driver.cli.backend import OpenedForEachPass
 from driver.node.machine import MachineReader
-from driver.nvml.mock.faults import CallHangs
+from driver.nvml.mock.faults import CallHangs, GpuLost
 from driver.nvml.reading_threads import ReadingThreads
 from tests.component.node.one_node import OneNode
 
@@ -72,3 +72,22 @@ def test_the_plugin_ends_while_a_call_hangs(node: OneNode) -> None:
     assert count_hung_threads() == 1
     node.play()
     node.wait(lambda: count_hung_threads() == 0)
+
+
+def test_a_hang_of_all_of_nvml_is_said_once_and_costs_no_claim(node: OneNode) -> None:
+    """Devices stay published, the node ready, claims are prepared; news comes again when the call is back."""
+    plugin = node.start()
+    node.wait_published(8)
+    plugin._machine._hang_s = 0.5  # a minute and a half on a node: no setting, since nobody would set it
+    node.play(CallHangs(call="nvmlDeviceGetCount"))
+    plugin.look_again()
+    node.wait(lambda: len(node.events("NvmlHangs")) == 1)
+    plugin.look_again()
+    claim = node.allocate("one", ["gpu-0000-1b-00-0"])
+    assert len(node.prepare(claim)[claim.uid]) == 1
+    node.unprepare(claim)
+    assert (len(node.devices()), plugin._server.is_ready()) == (8, True)
+    assert "devices stay published as they are and claims are prepared" in node.events("NvmlHangs")[0]
+    node.play(GpuLost(gpu=2))
+    node.wait(lambda: len(node.devices()) == 7)
+    assert len(node.events("NvmlHangs")) == 1
