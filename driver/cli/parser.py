@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 from typing import NoReturn, TypeAlias
+
+_INVALID_CHOICE = re.compile(r"invalid choice: '([^']{1,80})' \(choose from (.*)\)")
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse without abbreviations, which names the nearest flag when one is misspelt."""
+    """argparse without abbreviations, which names the nearest flag, command or choice when one is misspelt."""
 
     def __init__(self, **keywords: object) -> None:
         keywords.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
@@ -16,13 +19,19 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where to look; exit code 2."""
-        self.exit(2, f"{self.prog}: error: {message}; `{self.prog} --help` says what is right\n")
+        self.exit(2, f"{self.prog}: error: {message}{_nearest_choice(message)}; `{self.prog} --help` says what is right\n")
 
     def nearest_flag(self, word: str) -> str | None:
         """The flag that looks most like ``word``."""
         flags = [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
         near = difflib.get_close_matches(word.partition("=")[0], flags, n=1)
         return near[0] if near else None
+
+
+def _nearest_choice(message: str) -> str:
+    wrong = _INVALID_CHOICE.search(message)
+    near = difflib.get_close_matches(wrong[1], re.findall(r"[\w-]+", wrong[2]), n=1) if wrong else []
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
