@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from driver.allocator.device_node import Taken
@@ -48,6 +48,41 @@ def draw_devices(statics: Statics, pick: Pick, before: Drawn) -> Drawn | None:
                 return None
             shares = {**shares, at: total}
     return tuple(counters), shares
+
+
+def order_by_draw(statics: Statics) -> tuple[int, ...]:
+    """All positions, what draws least on any one counter first: small parts before the whole that they are parts of."""
+    shape = statics.shape
+
+    def weight(at: int) -> Fraction:
+        return max((amount / shape.counters[c] for c, amount in shape.draws[at] if shape.counters[c]), default=Fraction(0))
+
+    return tuple(sorted(range(shape.size), key=lambda at: (weight(at), at)))
+
+
+def affordable_subsets(statics: Statics, positions: Sequence[int], size: int, counters: Sequence[Fraction]) -> Iterator[int]:
+    """Every set of ``size`` out of ``positions`` that overdraws no counter, the first positions first.
+
+    What is not affordable is not tried with anything more. Shared devices are left to ``draw_devices``: one that is in use
+    draws nothing more.
+    """
+    if size == 0:
+        yield 0
+        return
+    for number, at in enumerate(positions[: len(positions) - size + 1], 1):
+        left = counters if statics.shape.shared >> at & 1 else _pay(counters, statics.shape.draws[at])
+        if left is not None:
+            for rest in affordable_subsets(statics, positions[number:], size - 1, left):
+                yield 1 << at | rest
+
+
+def _pay(counters: Sequence[Fraction], draws: Sequence[tuple[int, Fraction]]) -> Sequence[Fraction] | None:
+    if any(counters[counter] < amount for counter, amount in draws):
+        return None
+    left = list(counters)
+    for counter, amount in draws:
+        left[counter] -= amount
+    return left
 
 
 def _draw_share(statics: Statics, flat: int, at: int, shares: Shares) -> dict[str, Fraction] | None:

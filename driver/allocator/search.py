@@ -8,7 +8,7 @@ answer of its own, never "there is none".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain, islice
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from driver.allocator.choices import build_classes, split, subsets
 from driver.allocator.device_node import Taken
-from driver.allocator.draws import draw_devices, remaining_counters
+from driver.allocator.draws import affordable_subsets, draw_devices, order_by_draw, remaining_counters
 from driver.allocator.objective import Objective, Score
 from driver.allocator.problem import Alternative, Constraint, Problem
 from driver.allocator.slots import Pick, Slot, build_slots, is_hopeless
@@ -84,10 +84,12 @@ class NodeSearch:
         self._classes = build_classes(statics, taken.mask) if first_fit is None else tuple(1 << at for at in first_fit)
         self._is_first_fit = first_fit is not None
         self._counters = remaining_counters(statics, taken)
+        self._by_draw = order_by_draw(statics) if statics.shape.counters else ()
         self._usable = self._objective.usable(taken.mask, self._counters)
         self.steps = 0
         self._best: Found | None = None
         self._is_cut = False
+        self._is_truncated = False
 
     def run(self) -> Found | NotFound:
         """Searches."""
@@ -106,7 +108,9 @@ class NodeSearch:
             self._extend(0, start)
         if self._best is None:
             return NotFound(is_proved=not self._is_cut)
-        return replace(self._best, is_proved=not self._is_cut)
+        # More choices than are judged: where the first that fits is taken, a later one might have been better.
+        is_first_taken = self._is_truncated and len(self._slots) == 1
+        return replace(self._best, is_proved=not (self._is_cut or is_first_taken))
 
     def _is_over(self) -> bool:
         if self._best is not None and (self._is_first_fit or len(self._slots) == 1):
@@ -152,12 +156,19 @@ class NodeSearch:
                 distinct.append(pattern)
             else:
                 groups = [_with_value(mask, pattern, bound - 1) for mask in groups] if bound else split(groups, pattern)
-        found = chain.from_iterable(
-            subsets(mask, alternative.count, self._classes, distinct)
-            for mask in groups
-            if mask.bit_count() >= alternative.count
-        )
+        groups = [mask for mask in groups if mask.bit_count() >= alternative.count]
+        found = chain.from_iterable(self._subsets(mask, alternative, distinct, state) for mask in groups)
         return found if self._is_first_fit or alternative.is_admin else self._sorted(found, slot, state)
+
+    def _subsets(self, mask: int, alternative: Alternative, distinct: Sequence[Sequence[int]], state: _State) -> Iterator[int]:
+        if alternative.is_admin:
+            # It may also have what this pod's other claims take, which is not like the rest.
+            classes = [part for each in self._classes for part in (each & state.used, each & ~state.used) if part]
+            return subsets(mask, alternative.count, classes, distinct)
+        if self._statics.shape.counters:
+            positions = [at for at in self._by_draw if mask >> at & 1]
+            return affordable_subsets(self._statics, positions, alternative.count, state.counters)
+        return subsets(mask, alternative.count, self._classes, distinct)
 
     def _covering(self, claim: int, alternative: Alternative) -> Iterator[tuple[int, Constraint]]:
         for number, (owner, constraint) in enumerate(self._constraints):
@@ -167,6 +178,7 @@ class NodeSearch:
     def _sorted(self, found: Iterator[int], slot: Slot, state: _State) -> Iterable[int]:
         limit = _SORTED_ALONE if len(self._slots) == 1 else _SORTED
         first = list(islice(found, limit))
+        self._is_truncated = self._is_truncated or len(first) == limit
         policy = self._problem.claims[slot.claim].policy
         if len(first) > 1:
             self.steps += len(first) // _JUDGED_A_STEP if len(self._slots) > 1 else 0

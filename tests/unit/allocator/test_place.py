@@ -1,21 +1,15 @@
-"""What is chosen: feasible first, then links, damage, packing; all that kube-scheduler honours."""
+"""What is chosen: links first, then damage, then fullness, and never chance."""
 
 from __future__ import annotations
 
 import pytest
 
-from driver.allocator.decide import explain, place
-from driver.allocator.fleet import Holding
+from driver.allocator.decide import place
 from driver.allocator.pools import Pool
-from driver.allocator.problem import ClaimAsk, ProblemFault
-from driver.allocator.taints import Fence, TaintRule, apply_rules
-from driver.api.resource_v1 import Counter, CounterConsumption, CounterSet, Device, Taint
 from tests.unit.allocator.cases import (
     DRIVER,
     ask,
     chosen,
-    device,
-    device_class,
     devices_of,
     fleet_of,
     gpus,
@@ -23,14 +17,10 @@ from tests.unit.allocator.cases import (
     missed,
     placed,
     policy,
-    pool,
     positions,
     problem,
     request,
-    selector,
 )
-
-NO_SCHEDULE = Taint(key="gpu.nvidia.com/xid", value="79", effect="NoSchedule")
 
 
 @pytest.mark.parametrize(
@@ -153,163 +143,6 @@ def test_claims_of_a_pod_are_placed_together() -> None:
     assert sorted(at for each in positions(placement) for at in each) == [4, 5, 6, 7]
 
 
-def test_claims_that_fit_alone_but_not_together() -> None:
-    fleet = fleet_of({"a": gpus(3)})
-    miss = missed(fleet, ask(request(count=2), name="one"), ask(request(count=2), name="two"))
-    assert miss.is_together
-    assert "no node has room for all of them together" in miss.text
-
-
-def test_first_available_takes_the_earliest_that_fits() -> None:
-    """And a node where an earlier one fits beats a node where only a later one does."""
-    request_ = {
-        "name": "gpus",
-        "firstAvailable": [
-            {"name": "tight", "deviceClassName": "gpu", "count": 4},
-            {"name": "loose", "deviceClassName": "gpu", "count": 2},
-        ],
-    }
-    fleet = fleet_of({"a": gpus(2), "b": gpus(4)})
-    assert placed(fleet, ask(request_)).node == "b"
-    hold(fleet, "b", [0])
-    placement = placed(fleet, ask(request_))
-    assert [pick.alternative.name for pick in placement.picks] == ["gpus/loose"]
-
-
-def test_backtracking_over_requests() -> None:
-    """The first request must not take the only device that the second can use."""
-    fleet = fleet_of({"a": [device("gpu-0", size=1), device("gpu-1", size=2)]})
-    claim = ask(request("any"), request("small", selectors=[selector("size == 1")]))
-    assert chosen(fleet, placed(fleet, claim)) == [["gpu-1"], ["gpu-0"]]
-
-
-@pytest.mark.parametrize("attribute", [f"{DRIVER}/island", f"{DRIVER}/absent"])
-def test_match_attribute(attribute: str) -> None:
-    """Devices of one value; one without the attribute is in no set."""
-    devices = [device("gpu-0", island=1), device("gpu-1", island=2), device("gpu-2", island=2), device("gpu-3")]
-    fleet = fleet_of({"a": devices})
-    claim = ask(request(count=2), constraints=[{"requests": ["gpus"], "matchAttribute": attribute}])
-    if attribute.endswith("absent"):
-        assert missed(fleet, claim).largest == 0
-    else:
-        assert chosen(fleet, placed(fleet, claim)) == [["gpu-1", "gpu-2"]]
-
-
-def test_match_attribute_holds_over_requests() -> None:
-    fleet = fleet_of({"a": [device("gpu-0", island=1), device("gpu-1", island=2), device("gpu-2", island=1)]})
-    claim = ask(request("one"), request("two"), constraints=[{"matchAttribute": f"{DRIVER}/island"}])
-    assert sorted(name for each in chosen(fleet, placed(fleet, claim)) for name in each) == ["gpu-0", "gpu-2"]
-
-
-def test_values_of_other_types_are_other_values() -> None:
-    fleet = fleet_of({"a": [device("gpu-0", island=1), device("gpu-1", island="1")]})
-    assert missed(fleet, ask(request(count=2), constraints=[{"matchAttribute": f"{DRIVER}/island"}])).largest == 1
-
-
-def test_distinct_attribute() -> None:
-    fleet = fleet_of({"a": [device("gpu-0", root=1), device("gpu-1", root=1), device("gpu-2", root=2)]})
-    constraint = {"distinctAttribute": f"{DRIVER}/root"}
-    assert chosen(fleet, placed(fleet, ask(request(count=2), constraints=[constraint])))[0][1] == "gpu-2"
-    assert missed(fleet, ask(request(count=3), constraints=[constraint])).largest == 2
-
-
-def test_all_devices() -> None:
-    """All that match, at least one; with one of them taken nothing fits there."""
-    everything = ask(request(allocationMode="All", selectors=[selector("kind == x")]))
-    devices = [device("gpu-0", kind="x"), device("gpu-1", kind="y"), device("gpu-2", kind="x")]
-    fleet = fleet_of({"a": devices, "b": devices})
-    assert chosen(fleet, placed(fleet, everything)) == [["gpu-0", "gpu-2"]]
-    hold(fleet, "a", [0])
-    assert placed(fleet, everything).node == "b"
-    hold(fleet, "b", [2])
-    assert missed(fleet, everything).text.startswith("2 nodes, 2 free GPUs; need all on one node")
-    assert missed(fleet, ask(request(allocationMode="All", selectors=[selector("kind == z")]))).free == 0
-
-
-def test_taints_keep_away_who_does_not_tolerate_them() -> None:
-    fleet = fleet_of({"a": [device("gpu-0", taints=[NO_SCHEDULE])]})
-    assert missed(fleet, ask(request())).free == 0
-    tolerant = request(tolerations=[{"key": NO_SCHEDULE.key, "operator": "Exists"}])
-    assert placed(fleet, ask(tolerant)).node == "a"
-
-
-@pytest.mark.parametrize("effect", ["None", "SomethingNew"])
-def test_other_effects_keep_nobody_away(effect: str) -> None:
-    fleet = fleet_of({"a": [device("gpu-0", taints=[Taint(key="a/b", effect=effect)])]})
-    assert placed(fleet, ask(request())).node == "a"
-
-
-def test_fenced_devices_alone_are_ours_and_need_no_toleration() -> None:
-    fence = Fence(key="gpu.nvidia.com/allocator", value="controller")
-    ours = Taint(key=fence.key, value=fence.value, effect="NoSchedule")
-    draining = Taint(key=fence.key, value="draining", effect="NoSchedule")
-    devices = [device("gpu-0"), device("gpu-1", taints=[draining]), device("gpu-2", taints=[ours])]
-    fleet = fleet_of({"a": devices}, fence)
-    assert chosen(fleet, placed(fleet, ask(request()))) == [["gpu-2"]]
-
-
-def test_rules_of_the_administrator_taint_devices() -> None:
-    """R22: a GPU that a DeviceTaintRule taints is not given out; others are."""
-    rules = [TaintRule(taint=NO_SCHEDULE, driver=DRIVER, pool="a", device="gpu-0")]
-    fleet = fleet_of({})
-    fleet.set_node("a", apply_rules([pool("a", gpus(2))], rules))
-    assert chosen(fleet, placed(fleet, ask(request()))) == [["gpu-1"]]
-    assert missed(fleet, ask(request(count=2))).largest == 1
-
-
-def test_admin_access_sees_devices_that_are_taken() -> None:
-    fleet = fleet_of({"a": gpus(2)})
-    hold(fleet, "a", [0, 1])
-    assert chosen(fleet, placed(fleet, ask(request(adminAccess=True, count=2)))) == [["gpu-0", "gpu-1"]]
-
-
-def test_admin_access_counts_a_device_once_in_a_claim() -> None:
-    fleet = fleet_of({"a": gpus(1)})
-    assert place(fleet, problem(ask(request("one"), request("two", adminAccess=True)))) is None
-
-
-def counted(name: str, **drawn: str) -> Device:
-    counters = {key: Counter(value=value) for key, value in drawn.items()}
-    return Device(name=name, consumes_counters=(CounterConsumption(counter_set="gpu-0", counters=counters),))
-
-
-def test_counters_are_drawn_by_what_is_taken_and_by_what_is_placed() -> None:
-    """Two halves exclude the whole, and a third half fits no more."""
-    counters = CounterSet(name="gpu-0", counters={"memory": Counter(value="80Gi")})
-    devices = [counted("whole", memory="80Gi"), *(counted(f"half-{n}", memory="40Gi") for n in range(3))]
-    fleet = fleet_of({})
-    fleet.set_node("a", [pool("a", devices, [counters])])
-    halves = request(count=2)
-    assert [len(names) for names in chosen(fleet, placed(fleet, ask(halves)))] == [2]
-    assert place(fleet, problem(ask(request(count=3)))) is None
-    fleet.hold([Holding(device=fleet.nodes["a"].ids[1])])
-    assert "whole" not in chosen(fleet, placed(fleet, ask(request())))[0]
-    assert place(fleet, problem(ask(halves))) is None
-
-
-def test_shared_device_serves_until_its_capacity_is_drawn() -> None:
-    shared = Device(name="gpu-0", allow_multiple_allocations=True, capacity=device("x", capacity={"memory": "80Gi"}).capacity)
-    fleet = fleet_of({"a": [shared]})
-    part = request(capacity={"requests": {"memory": "30Gi"}})
-    assert place(fleet, problem(ask(part, name="one"), ask(part, name="two"))) is not None
-    assert place(fleet, problem(*(ask(part, name=str(n)) for n in range(3)))) is None
-
-
-def test_capacity_of_a_device_for_oneself_is_a_floor() -> None:
-    fleet = fleet_of({"a": [device("gpu-0", capacity={"memory": "40Gi"}), device("gpu-1", capacity={"memory": "81920Mi"})]})
-    assert chosen(fleet, placed(fleet, ask(request(capacity={"requests": {"memory": "80Gi"}})))) == [["gpu-1"]]
-    assert missed(fleet, ask(request(capacity={"requests": {"cores": "1"}}))).free == 0
-
-
-def test_class_selectors_come_first_and_a_failing_one_spares_other_nodes() -> None:
-    """A device on which a selector fails is not matched; the miss says which and why."""
-    classes = {"gpu": device_class(selectors=[selector("type == gpu")])}
-    fleet = fleet_of({"a": [device("nic", type="nic")], "b": gpus(1, type="gpu")})
-    asked = ask(request(selectors=[selector("model == x")]))
-    assert place(fleet, problem(asked, classes=classes)) is None
-    assert "b/gpu-0: no such key: model" in explain(fleet, problem(asked, classes=classes)).text
-
-
 def test_nodes_that_are_not_allowed_are_passed_over() -> None:
     fleet = fleet_of({"a": gpus(2), "b": gpus(2)})
     asked = problem(ask(request()))
@@ -320,56 +153,6 @@ def test_nodes_that_are_not_allowed_are_passed_over() -> None:
     assert only is not None
     assert only.node == "b"
     assert place(fleet, asked, only=[]) is None
-
-
-@pytest.mark.parametrize(
-    ("claim", "words"),
-    [
-        (ask(request(deviceClassName="nope")), "DeviceClass nope does not exist"),
-        (ask(request(count=33)), "asks for 33 devices, an allocation holds at most 32"),
-        (ask({"name": "both"}), "either exactly or firstAvailable is needed"),
-        (ask(request(allocationMode="Some")), "allocationMode Some"),
-        (ask(request(), constraints=[{"requests": ["gpus"]}]), "needs matchAttribute or distinctAttribute"),
-        (ask(request(), config=[policy(scope="galaxy")]), '"galaxy" is not one of nvlink, pcie, numa, node'),
-        (ask(request(capacity={"requests": {"memory": "lots"}})), "is no Kubernetes quantity"),
-    ],
-    ids=["missing class", "33 devices", "no request", "unknown mode", "empty constraint", "bad policy", "bad quantity"],
-)
-def test_what_no_fleet_can_serve_is_said(claim: ClaimAsk, words: str) -> None:
-    with pytest.raises(ProblemFault, match="claim") as caught:
-        problem(claim)
-    assert words in str(caught.value)
-
-
-def test_thirty_two_results_fit_and_not_one_more() -> None:
-    """Also where only the second request makes it too many."""
-    fleet = fleet_of({"a": gpus(40)})
-    assert place(fleet, problem(ask(request(count=32)))) is not None
-    both = ask(
-        request("many", count=31),
-        {"name": "few", "firstAvailable": [{"name": f"n{n}", "deviceClassName": "gpu", "count": n} for n in (3, 1)]},
-    )
-    placement = placed(fleet, both)
-    assert [pick.alternative.name for pick in placement.picks] == ["many", "few/n1"]
-
-
-def test_a_hopeless_search_ends_and_says_that_it_cannot_tell() -> None:
-    """Twelve devices of six values each way, of which no six differ both ways: the steps end before a proof."""
-    devices = [device(f"gpu-{n:02}", a=n % 6, b=(n * 5 + n // 6) % 6 % 5 + (n == 40), c=n) for n in range(40)]
-    fleet = fleet_of({"a": [*devices, device("gpu-99", a=0, b=9, c=99)]})
-    constraints = [{"distinctAttribute": f"{DRIVER}/a"}, {"distinctAttribute": f"{DRIVER}/b"}]
-    one = {"name": "last", "exactly": {"deviceClassName": "gpu", "selectors": [selector("a == 0")]}}
-    claim = ask(*(request(f"r{n}", count=1) for n in range(5)), one, constraints=constraints)
-    found = place(fleet, problem(claim))
-    assert found is not None or missed(fleet, claim).undecided in (0, 1)
-
-
-def test_counting_alone_ends_a_search_that_could_never_succeed() -> None:
-    """Six devices that all differ cannot come from five values: no search, and a sure answer."""
-    fleet = fleet_of({"a": [device(f"gpu-{n:02}", a=n % 5, b=n % 7, c=n) for n in range(40)]})
-    constraints = [{"distinctAttribute": f"{DRIVER}/a"}, {"distinctAttribute": f"{DRIVER}/b"}]
-    miss = missed(fleet, ask(*(request(f"r{n}", count=2) for n in range(3)), constraints=constraints))
-    assert miss.undecided == 0
 
 
 def test_pools_of_a_node_are_seen_together() -> None:
