@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import threading
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("repeatable", derandomize=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 @contextlib.contextmanager

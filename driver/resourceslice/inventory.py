@@ -37,6 +37,13 @@ _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _ID = rf"[A-Za-z_][A-Za-z0-9_]{{0,{DEVICE_MAX_ID_BYTES - 1}}}"
 _KEY = re.compile(rf"(?:(?=[^/]{{1,{DEVICE_MAX_DOMAIN_BYTES}}}/){_LABEL}(?:\.{_LABEL})*/)?{_ID}", re.ASCII)
 
+_STANDARD_FORMS = {
+    "resource.kubernetes.io/pciBusID": re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]"),
+    "resource.kubernetes.io/pcieRoot": re.compile(r"pci[0-9a-f]{4,}:[0-9a-f]{2}"),
+    "resource.kubernetes.io/numaNode": re.compile(r"[0-9]+"),
+}
+"""Other drivers' claims are matched with ours by these: a damaged one would pair a GPU with the wrong device."""
+
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     """The devices as last published, without taints. On disk as JSON."""
@@ -144,18 +151,21 @@ def _device_fault(device: Device) -> str | None:
     bad_key = next((key for key in (*device.attributes, *device.capacity) if _KEY.fullmatch(key) is None), None)
     if bad_key is not None:
         return f"{device.name} has an attribute {bad_key[:80]!r}"
-    bad_value = next((key for key, value in device.attributes.items() if not _is_legal(value)), None)
+    bad_value = next((key for key, value in device.attributes.items() if not _is_legal(key, value)), None)
     return f"{device.name} has an illegal value of {bad_value}" if bad_value is not None else None
 
 
-def _is_legal(attribute: Attribute) -> bool:
+def _is_legal(key: str, attribute: Attribute) -> bool:
     values = [value for value in (attribute.int_, attribute.bool_, attribute.string, attribute.version) if value is not None]
     if len(values) != 1:
         return False
     value = values[0]
-    if isinstance(value, str) and len(value.encode(errors="replace")) > DEVICE_ATTRIBUTE_MAX_VALUE_BYTES:
+    if isinstance(value, str) and not 0 < len(value.encode(errors="replace")) <= DEVICE_ATTRIBUTE_MAX_VALUE_BYTES:
         return False
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        return False
+    form = _STANDARD_FORMS.get(key)
+    if form is not None and form.fullmatch(str(value)) is None:
         return False
     return attribute.version is None or parse_version(attribute.version) == attribute.version
 

@@ -195,3 +195,19 @@ def test_a_damaged_text_never_raises_and_never_makes_an_illegal_slice(junk: byte
 def test_capacity_is_kept_with_a_lost_device() -> None:
     with_memory = msgspec.structs.replace(A, capacity={"memory": Capacity(value="80Gi")})
     assert merged((with_memory,), (), None).devices[0].capacity == {"memory": Capacity(value="80Gi")}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("resource.kubernetes.io/pciBusID", Attribute(string=" 000:11:00.0")),
+        ("resource.kubernetes.io/pcieRoot", Attribute(string="vmbus")),
+        ("resource.kubernetes.io/numaNode", Attribute(int_=-1)),
+        ("productName", Attribute(string="")),
+    ],
+)
+def test_a_value_that_no_reading_gives_makes_the_text_unusable(key: str, value: Attribute) -> None:
+    damaged = msgspec.structs.replace(A, attributes=A.attributes | {key: value})
+    found = decode_inventory(encode_inventory(Inventory(devices=(damaged,))))
+    assert found.inventory == Inventory()
+    assert key in str(found.fault)
