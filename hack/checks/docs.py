@@ -1,4 +1,4 @@
-"""The documents name nothing that is not there: files that they link to, headings, and make targets.
+"""The documents, and the program's help and messages, name nothing that is not there: files, headings, pages, make targets.
 
 python -m hack.checks.docs
 """
@@ -16,6 +16,7 @@ _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*$", re.MULTILINE)
 _MAKE = re.compile(r"(?:^\s*\$?\s*|`)make ([a-z][a-z0-9-]*)", re.MULTILINE)
+_PAGE = re.compile(r"(?<![\w./-])docs/[\w-]+\.md")
 _TARGET = re.compile(r"^([a-z][a-z0-9-]*):", re.MULTILINE)
 
 
@@ -50,6 +51,13 @@ def find_dead_targets(path: Path, text: str, targets: frozenset[str]) -> Iterato
             yield f"{path}: says `make {name}`, which the Makefile lacks"
 
 
+def find_dead_pages(repository: Path, path: Path, text: str) -> Iterator[str]:
+    """One line for each page of ``docs/`` that a text names and that is not there."""
+    for name in sorted(set(_PAGE.findall(text))):
+        if not (repository / name).exists():
+            yield f"{path}: names {name}, which does not exist"
+
+
 def main(repository: Path = REPOSITORY) -> int:
     """Prints what the documents name wrongly; returns an exit status."""
     targets = parse_targets((repository / "Makefile").read_text())
@@ -58,6 +66,8 @@ def main(repository: Path = REPOSITORY) -> int:
         if path.suffix == ".md":
             text = (repository / path).read_text()
             found += [*find_dead_links(repository, path, text), *find_dead_targets(path, text, targets)]
+        if path.suffix == ".md" or (path.suffix == ".py" and path.parts[0] == "driver"):
+            found += find_dead_pages(repository, path, (repository / path).read_text())
     for line in found:
         print(line, file=sys.stderr)
     return 1 if found else 0

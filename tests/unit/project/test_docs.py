@@ -53,3 +53,19 @@ def test_links_lead_somewhere(make_tree: MakeTree, capsys: pytest.CaptureFixture
     files = {"Makefile": MAKEFILE, "README.md": "# Start here\n", "docs/a.md": f"# Own words\n[x]({link})\n", "docs/b.md": ""}
     assert main(make_tree(files)) == (0 if message is None else 1)
     assert capsys.readouterr().err.splitlines() == ([] if message is None else [message])
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        pytest.param("driver/cli/x.py", "driver/cli/x.py: names docs/c.md, which does not exist", id="a help text"),
+        pytest.param("docs/a.md", "docs/a.md: names docs/c.md, which does not exist", id="a page"),
+        pytest.param("tests/x.py", None, id="a test"),
+    ],
+)
+def test_pages_that_help_texts_name_exist(
+    make_tree: MakeTree, capsys: pytest.CaptureFixture[str], path: str, message: str | None
+) -> None:
+    files = {"Makefile": MAKEFILE, "docs/b.md": "", path: '"""See docs/b.md, docs/c.md; not other/docs/d.md."""\n'}
+    assert main(make_tree(files)) == (0 if message is None else 1)
+    assert capsys.readouterr().err.splitlines() == ([] if message is None else [message])
