@@ -142,3 +142,69 @@ def test_a_false_term_hides_a_failing_one() -> None:
     assert answer('false && device.attributes["gpu.nvidia.com"].nothing == 1') is False
     assert answer('device.attributes["gpu.nvidia.com"].nothing == 1 && false') is False
     assert is_evaluation_error('device.attributes["gpu.nvidia.com"].nothing == 1 && true')
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "[3, 1].min() == 1 && [3.5, 1.5].max() == 3.5",
+        "[duration('1s'), duration('2s')].sum() == duration('3s')",
+        "[1.5, 2.5].sum() == 4.0 && [1u, 2u].sum() == 3u",
+        "['b', 'a'].sortBy(x, x) == ['a', 'b'] && [{'a': 2}, {'a': 1}].sortBy(x, x.a)[0].a == 1",
+        "![2, 1].isSorted() && [true, false].sort() == [false, true]",
+        "[1, 2, 1].lastIndexOf(1) == 2 && [1].indexOf(5) == -1",
+        "timestamp('2026-01-01T00:00:00Z') + duration('1h') > timestamp('2026-01-01T00:30:00Z')",
+        "timestamp('2026-01-02T00:00:00Z') - timestamp('2026-01-01T00:00:00Z') == duration('24h')",
+        "timestamp('2026-01-01T23:30:00Z').getHours('+01:00') == 0",
+        "string(1.0) == '1' && string(1e30) == '1e+30' && string(b'a') == 'a' && string(true) == 'true'",
+        "int('12') == 12 && int(1.9) == 1 && uint('3') == 3u && double('1e3') == 1000.0 && bool('t')",
+        "-(1) == -1 && -(1.5) == -1.5",
+        "'b' > 'a' && b'b' > b'a' && true > false",
+        "b'a' + b'b' == b'ab' && [1] + [2] == [1, 2] && 'a' + 'b' == 'ab'",
+        "'hello'.replace('l', 'L', 1) == 'heLlo' && 'abc'.charAt(3) == '' && ' a '.trim() == 'a'",
+        "'tacocat'.lastIndexOf('c') == 4 && 'a'.upperAscii() == 'A' && strings.quote('a') == '\"a\"'",
+        "ip('::1').isLoopback() && ip.isCanonical('::1') && string(ip('10.0.0.1')) == '10.0.0.1'",
+        "cidr('10.1.2.3/8').masked() == cidr('10.0.0.0/8') && cidr('10.0.0.0/8').prefixLength() == 8",
+        "quantity('1').add(1) == quantity('2') && quantity('3').sub(quantity('1')).asInteger() == 2",
+        "sign(quantity('-1')) == -1",
+        "null == null && type(null) == null_type",
+    ],
+)
+def test_functions(source: str) -> None:
+    assert answer(source) is True
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "[].min() == 1",
+        "[dyn(1), dyn('a')].sort() == []",
+        "-9223372036854775808 - 1 < 0",
+        "9223372036854775807 * 2 > 0",
+        "1u - 2u == 1u",
+        "-9223372036854775808 / -1 > 0",
+        "timestamp('9999-12-31T23:59:59Z') + duration('24h') > timestamp(0)",
+        "timestamp(0).getHours('Nowhere/AtAll') == 1",
+        "quantity('1.5').asInteger() == 1",
+        "[1].slice(0, 5) == [1]",
+        "'abc'.charAt(9) == ''",
+        "[1][-1] == 1",
+        "[dyn('a')].all(x, x > 1)",
+    ],
+)
+def test_functions_that_fail(source: str) -> None:
+    assert is_evaluation_error(source)
+
+
+@pytest.mark.parametrize(
+    "source", ["int(1e30) == 1", "bool('x')", "string(b'\\xff') == ''", "uint(-1) == 1u", "double('x') == 1.0"]
+)
+def test_a_constant_that_cannot_be_converted_does_not_compile(source: str) -> None:
+    assert is_compile_error(source)
+
+
+@pytest.mark.parametrize(
+    "source", ["int(device.driver) == 1", "bool(device.driver)", "[1e30].map(x, int(x)) == [1]", "[-1].map(x, uint(x)) == [1u]"]
+)
+def test_a_value_that_cannot_be_converted_fails(source: str) -> None:
+    assert is_evaluation_error(source)
