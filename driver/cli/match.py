@@ -33,9 +33,9 @@ where the devices come from:
   otherwise          all ResourceSlices of the cluster of --kubeconfig, of any driver
 
 A selector that fails on one device makes kube-scheduler give up the whole pod.
-Safe forms of an attribute that not every device has:
-  device.attributes["gpu.nvidia.com"].?memory.orValue(...)
-  has(device.attributes["gpu.nvidia.com"].memory) && ...
+Safe forms where not every device has the attribute or capacity:
+  device.attributes["resource.kubernetes.io"].?numaNode.orValue(-1) == 0
+  has(device.capacity["gpu.nvidia.com"].memory) && ...
 
 --cases takes a file of JSON lines {"id", "expr", "driver", "device", "list", "cons"} and
 prints a line {"id", "result", "message"} for each; the result is true, false,
