@@ -98,9 +98,9 @@ def _legend(sizes: Sequence[int], top: int) -> list[str]:
 def _time_axis(samples: Sequence[Sample], bottom: int) -> list[str]:
     lasts_s = samples[-1].at_s - samples[0].at_s if samples else 0.0
     return [
-        f'<text x="{_LEFT + part * _PLOT_WIDTH / 4:.0f}" y="{bottom + 20}" text-anchor="middle">'
+        f'<text x="{_LEFT + part * _PLOT_WIDTH / 4:.0f}" y="{bottom + 20}" text-anchor="{anchor}">'
         f"{format_seconds(lasts_s * part / 4)}</text>"
-        for part in range(5)
+        for part, anchor in enumerate(("start", "middle", "middle", "middle", "end"))
     ]
 
 
