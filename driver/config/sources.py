@@ -17,6 +17,7 @@ CONFIG_VARIABLE = "GPU_DRA_CONFIG"
 
 _PREFIX = "GPU_DRA_"
 _MAX_FILE_BYTES = 64 * 1024
+_MAX_DEPTH = 8
 _NOT_OURS = re.compile(r"GPU_DRA_(?:DEVICE_.*|(?:.*_)?SERVICE_(?:HOST|PORT).*|(?:.*_)?PORT(?:_\d+_.*)?)")
 """``GPU_DRA_DEVICE_<address>`` is what a container with a device is given; the others Kubernetes sets in every pod of a
 namespace that has a Service called gpu-dra..."""
@@ -83,15 +84,27 @@ def read_file(path: str) -> list[Given | Fault]:
     return _read_text(path, text)
 
 
+def _measure_depth(text: str) -> int:
+    """Levels of nesting, up to the first that is too many: composing takes a stack frame for each, and PyYAML reads events without."""
+    import yaml  # noqa: PLC0415
+
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            break
+    return depth
+
+
 def _read_text(path: str, text: str) -> list[Given | Fault]:
     import yaml  # noqa: PLC0415  (60 ms that a process without a config file need not spend)
 
     try:
+        if _measure_depth(text) > _MAX_DEPTH:
+            return [Fault(where=path, what="is nested too deep; write one key: value a line")]
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as err:
         return [Fault(where=path, what=f"is not YAML ({' '.join(str(err).split())}); write one key: value a line")]
-    except RecursionError:
-        return [Fault(where=path, what="is nested too deep; write one key: value a line")]
     if node is None or node.tag == "tag:yaml.org,2002:null":
         return []
     if not isinstance(node, yaml.MappingNode):
