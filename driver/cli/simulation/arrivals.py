@@ -110,20 +110,30 @@ def parse_csv(data: bytes, source: str) -> Arrivals:
 
 
 def _parse_row(row: Mapping[str, str], number: int, *, has_times: bool) -> Arrival | None:
-    count = int(row["num_gpu"] or 0)
-    if count < 1 or int(row.get("gpu_milli") or _WHOLE_GPU_MILLI) != _WHOLE_GPU_MILLI:
+    if None in row.values():
+        raise ValueError("fewer fields than the first line has")
+    count = _integer(row["num_gpu"] or "0")
+    if count < 1 or _integer(row.get("gpu_milli") or str(_WHOLE_GPU_MILLI)) != _WHOLE_GPU_MILLI:
         return None
     if not has_times:
         return Arrival(name=row["name"], at_s=float(number), run_s=math.inf, count=count)
-    arrived = _finite(row["creation_time"])
+    arrived = _finite(row["creation_time"] or "0")
     ended = _finite(row["deletion_time"]) if row["deletion_time"] else math.inf
     return Arrival(name=row["name"], at_s=arrived, run_s=max(0.0, ended - arrived), count=count)
+
+
+def _integer(text: str) -> int:
+    """A count; tables that were through other programs say 8.0."""
+    number = _finite(text)
+    if number != int(number):
+        raise ValueError(f"{text} is no whole number")
+    return int(number)
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text} is no time in seconds")
+        raise ValueError(f"{text} is no number")
     return number
 
 

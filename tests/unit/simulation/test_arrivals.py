@@ -26,6 +26,11 @@ def test_whole_gpu_pods_of_the_openb_form_in_order_of_arrival() -> None:
     )
 
 
+def test_numbers_that_were_through_other_programs() -> None:
+    found = parse_csv((HEAD + "a,1,8.0,1000.0,1.5e1,20.0\n").encode(), "x.csv")
+    assert found.pods == (Arrival(name="a", at_s=15.0, run_s=5.0, count=8),)
+
+
 def test_a_list_without_times_comes_one_by_one_and_stays() -> None:
     found = parse_csv(b"name,num_gpu\na,1\nb,4\n", "x.csv")
     assert [(pod.at_s, pod.run_s, pod.count) for pod in found.pods] == [(0.0, math.inf, 1), (1.0, math.inf, 4)]
@@ -36,12 +41,13 @@ def test_a_list_without_times_comes_one_by_one_and_stays() -> None:
     [
         ("name\na\n", "no column num_gpu"),
         ("", "no column name"),
-        (HEAD + "a,1,x,1000,0,1\n", "line 2: invalid literal"),
+        (HEAD + "a,1,x,1000,0,1\n", "line 2: could not convert"),
+        (HEAD + "a,1,1.5,1000,0,1\n", "line 2: 1.5 is no whole number"),
         (HEAD + "a,1,1,1000,soon,1\n", "line 2: could not convert"),
-        (HEAD + "a,1,1,1000,nan,1\n", "line 2: nan is no time"),
-        (HEAD + "a,1,1\n", "line 2:"),
+        (HEAD + "a,1,1,1000,nan,1\n", "line 2: nan is no number"),
+        (HEAD + "a,1,1\n", "line 2: fewer fields"),
     ],
-    ids=["no count", "empty", "count", "time", "no number", "short line"],
+    ids=["no count", "empty", "count", "half a GPU", "time", "no number", "short line"],
 )
 def test_what_is_wrong_with_a_csv_is_said_with_its_line(text: str, words: str) -> None:
     with pytest.raises(SettingsInvalid, match=r"--arrivals x\.csv: ") as caught:
