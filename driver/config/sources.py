@@ -85,7 +85,7 @@ def read_file(path: str) -> list[Given | Fault]:
 
 
 def _measure_depth(text: str) -> int:
-    """Levels of nesting, up to the first that is too many. Composing takes a stack frame for each; reading events takes none."""
+    """Levels of nesting, up to the first that is too many. Composing takes a stack frame for each, reading events none."""
     import yaml  # noqa: PLC0415
 
     depth = 0
