@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -145,3 +147,22 @@ def test_a_claim_that_cannot_be_released_now_is_tried_again(it: Situation, monke
         patch.setattr(Path, "unlink", refuse)
         assert it.run_after(GONE_FOR_S) == ()
     assert it.run_after(1) == (uid(1),)
+
+
+def test_what_a_killed_process_left_half_written_goes_once_it_is_old(it: Situation) -> None:
+    """Not at the next start only: a plugin may run for months."""
+    old, young = (
+        it.node.plugin / "claims" / ".a.json.0000.tmp",
+        it.node.cdi / f".k8s.gpu.nvidia.com-claim_{uid(9)}.json.0000.tmp",
+    )
+    for path in (old, young):
+        path.write_bytes(b"{")
+    os.utime(old, (1, 1))
+    it.run_after(0)
+    assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_a_lock_folder_that_somebody_removed_comes_back(it: Situation) -> None:
+    shutil.rmtree(it.node.plugin / "locks")
+    it.run_after(0)
+    assert prepare_one(it.preparer, 3) == answer(3, 3)
