@@ -92,7 +92,7 @@ class Checker(CheckerState):
         elif target.kind is Kind.PARAM:
             self._bindings.is_assignable(types.DYN, target)
         elif not types.is_dyn_or_error(target):
-            self._fault(node.start, f"a {target.short_name()} has no fields")
+            self._fault(node.start, f"a value of type {target.short_name()} has no fields")
         return types.optional_of(result) if was_optional or is_optional else result
 
     def _struct_field(self, node: Node, target: Type, field: str) -> Type:

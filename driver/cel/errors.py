@@ -51,5 +51,6 @@ def describe_fault(source: str, span: Span, text: str) -> str:
     column = span.start - line_start
     line = source[line_start:].split("\n", 1)[0]
     shown_from = max(0, column - 60)
-    shown = line[shown_from : shown_from + 120].replace("\t", " ")
+    # A tab would move the mark, and any other control character could do anything to a terminal.
+    shown = "".join(char if char.isprintable() else " " for char in line[shown_from : shown_from + 120]).rstrip()
     return f"{line_number}:{column + 1}: {text}\n | {shown}\n | {'.' * (column - shown_from)}^"

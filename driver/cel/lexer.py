@@ -55,7 +55,7 @@ def tokenize(source: str) -> list[Token]:
     while position < len(source):
         found = _TOKEN.match(source, position)
         if found is None:
-            raise SelectorError(source, [(Span(position), f"{source[position]!r} begins nothing that CEL knows")])
+            raise SelectorError(source, [(Span(position), _describe(source[position]))])
         kind, text = str(found.lastgroup), found.group()
         if kind == "op" or text in KEYWORDS:
             kind = text
@@ -64,3 +64,9 @@ def tokenize(source: str) -> list[Token]:
         position = found.end()
     tokens.append(Token("end", "", position))
     return tokens
+
+
+def _describe(char: str) -> str:
+    if char in "'\"`":
+        return "what is quoted here has no end, or something in it that CEL does not know"
+    return f"{char!r} begins nothing that CEL knows"

@@ -141,7 +141,7 @@ class _Parser(TokenStream):
         is_optional = self.take("?") is not None
         name = self.token
         if name.kind not in ("name", "quoted"):
-            self.fail(f"{name.text or 'the end'!r} is no field name")
+            self.fail(f"{self.shown} is no field name")
         self.next()
         field = name.text if name.kind == "name" else name.text[1:-1]
         if is_optional:
@@ -226,7 +226,7 @@ class _Parser(TokenStream):
             is_optional = self.take("?") is not None
             field = self.token
             if field.kind not in ("name", "quoted"):
-                self.fail(f"{field.text or 'the end'!r} is no field name")
+                self.fail(f"{self.shown} is no field name")
             self.next()
             colon = self.expect(":").start
             text = field.text if field.kind == "name" else field.text[1:-1]

@@ -77,7 +77,7 @@ class Selector:
         result = self._run(view if count == -1 else self._frame(view, count if count >= 0 else -2 - count))
         if result is True or result is False:
             return bool(result)
-        return _as_bool(result)
+        return as_bool(result)
 
     def _frame(self, view: DeviceView, slot_count: int) -> Frame:
         frame = Frame(view, slot_count)
@@ -92,7 +92,7 @@ class Selector:
         run, slot_count = _plan(self.source, self.root, is_counted=True)
         frame = self._frame(view, slot_count)
         try:
-            return Answer(is_match=_as_bool(run(frame)), error=None, cost=frame.cost)
+            return Answer(is_match=as_bool(run(frame)), error=None, cost=frame.cost)
         except EvaluationError as err:
             return Answer(is_match=False, error=err, cost=frame.cost)
 
@@ -140,7 +140,7 @@ def check_admission(selector: Selector) -> None:
         )
 
 
-def _as_bool(result: Any) -> bool:
+def as_bool(result: Any) -> bool:
     """The answer in a result; an optional one counts as what it holds."""
     while type(result) is Optional and result.has_value:
         result = result.value

@@ -31,6 +31,11 @@ class TokenStream:
         """The kind of the next token."""
         return self._tokens[self._at].kind
 
+    @property
+    def shown(self) -> str:
+        """The next token as messages name it."""
+        return repr(self.token.text) if self.token.text else "the end"
+
     def peek(self, ahead: int) -> Token:
         """A token further on."""
         return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
@@ -48,14 +53,14 @@ class TokenStream:
     def expect(self, kind: str) -> Token:
         """The next token, which must be of this kind."""
         if self.kind != kind:
-            found = self.token.text or "the end"
-            self.fail(f"{kind!r} is missing before {found!r}")
+            wanted = "a name" if kind == "name" else repr(kind)
+            self.fail(f"{wanted} is missing before {self.shown}")
         return self.next()
 
     def fail(self, text: str, start: int | None = None) -> NoReturn:
         """End with an error at the next token, or at an offset."""
-        at = self.token.start if start is None else start
-        raise SelectorError(self.source, [(Span(at, max(1, len(self.token.text))), text)])
+        span = Span(self.token.start, max(1, len(self.token.text))) if start is None else Span(start)
+        raise SelectorError(self.source, [(span, text)])
 
     def fail_here(self) -> NoReturn:
         """End because the next token cannot stand here."""
