@@ -37,9 +37,17 @@ def parse(source: str) -> Node:
     Raises:
         SelectorError: it does not parse; the error has the first fault only.
     """
+    _grant_frames()
+    return _Parser(source).parse()
+
+
+def _grant_frames() -> None:
     # The deepest tree that the limits allow needs more frames than Python grants at first. Python's own calls take no C stack.
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES_NEEDED))
-    return _Parser(source).parse()
+
+
+# Once early too: who raises the limit for a while and puts back what it found would complain about a change meanwhile.
+_grant_frames()
 
 
 class _Parser(TokenStream):

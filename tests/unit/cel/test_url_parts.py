@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driver.cel import EvaluationError
@@ -182,7 +182,7 @@ _TEXTS = st.one_of(
 
 
 @given(_TEXTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_whatever_the_text_it_is_a_url_or_refused(text: str) -> None:
     try:
         url = parse_url(text)
@@ -193,14 +193,18 @@ def test_whatever_the_text_it_is_a_url_or_refused(text: str) -> None:
     assert isinstance(url.query_values(), dict)
 
 
-@given(_TEXTS)
-@settings(max_examples=300, deadline=None)
-def test_what_is_written_is_read_again_as_the_same(text: str) -> None:
+@given(
+    st.sampled_from(["/", "x:", "x:/", "http://a/", "http://[::1]:80/", "http://u:p@b"]),
+    st.text("ab/:@?#[]4.&=+~ é^!", max_size=20),
+)
+@settings(max_examples=150, deadline=None)
+def test_what_is_written_is_read_again_as_the_same(beginning: str, rest: str) -> None:
     try:
-        url = parse_url(text)
+        url = parse_url(beginning + rest)
     except EvaluationError:
-        assume(False)
-    assume(is_url(str(url)))
+        return
+    if not (url.scheme or url.host or url.path.startswith(b"/")):
+        return  # Two slashes with neither host nor path are written as nothing, in Go too.
     again = parse_url(str(url))
     assert str(again) == str(url)
     assert again.query_values() == url.query_values()
