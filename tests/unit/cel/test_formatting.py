@@ -14,6 +14,9 @@ from driver.cel.formatting import Clause, format_text, parse_format, quote_cel, 
 from driver.cel.times import parse_duration, parse_timestamp
 from driver.cel.values import INT_MIN, UINT_MAX, Map, Optional, Uint
 
+_DEEP: Any = "a" * 500_000
+for _ in range(25):
+    _DEEP = [_DEEP]
 _NO_CLAUSE = "is no clause of a format; there are %s %d %f %e %b %x %X %o"
 
 
@@ -126,7 +129,7 @@ def test_a_missing_argument_is_an_error_and_one_too_many_is_not() -> None:
         pytest.param("%.9999999f", [1.0], "the precision of a format is too large", id="precision of %f"),
         pytest.param("%.9999999e", [1.0], "the precision of a format is too large", id="precision of %e"),
         pytest.param("%s%s", ["a" * 6_000_000] * 2, "the formatted text is too long", id="long arguments"),
-        pytest.param("%s", [["a" * 6_000_000] * 2], "the formatted text is too long", id="long elements"),
+        pytest.param("%s", [_DEEP], "the formatted text is too long", id="a text that each list around it writes again"),
     ],
 )
 def test_no_text_beyond_every_budget_is_built(source: str, args: list[Any], message: str) -> None:
