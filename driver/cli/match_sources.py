@@ -7,15 +7,17 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from driver.cel import DeviceView, build_view, build_view_of_values
 from driver.config.load import load
 from driver.config.settings import Settings
 from driver.errors import SettingsInvalid
+
+T = TypeVar("T")
 
 _STDIN = "-"
 
@@ -88,11 +90,20 @@ def _read_cluster(settings: Settings) -> list[Candidate]:
         slices = client.list_all(RESOURCE_SLICES).items
     finally:
         client.close()
+    newest = _keep_newest([((each.spec.driver, each.spec.pool.name), each.spec.pool.generation, each.spec) for each in slices])
     return [
-        Candidate(each.spec.driver, each.spec.pool.name, device.name, build_view(each.spec.driver, device))
-        for each in slices
-        for device in each.spec.devices
+        Candidate(spec.driver, spec.pool.name, device.name, build_view(spec.driver, device))
+        for spec in newest
+        for device in spec.devices
     ]
+
+
+def _keep_newest(slices: Sequence[tuple[tuple[object, object], int, T]]) -> list[T]:
+    """Of (pool, generation, slice), those of each pool's highest generation: an older one is what an update leaves behind."""
+    highest: dict[tuple[object, object], int] = {}
+    for pool, generation, _ in slices:
+        highest[pool] = max(generation, highest.get(pool, generation))
+    return [each for pool, generation, each in slices if generation == highest[pool]]
 
 
 def parse_slices(text: str, name: str) -> Iterator[Candidate]:
@@ -110,8 +121,16 @@ def parse_slices(text: str, name: str) -> Iterator[Candidate]:
     slices = [each for document in documents for each in _slices_of(document, name)]
     if not slices:
         raise SettingsInvalid(f"{name} has no ResourceSlice; `gpu-dra inspect -o yaml` prints some")
-    for index, each in enumerate(slices):
+    for index, each in _keep_newest([(*_pool_of(each), (index, each)) for index, each in enumerate(slices)]):
         yield from _devices_of(each, f"{name}: slice {index + 1}")
+
+
+def _pool_of(item: Mapping[str, Any]) -> tuple[tuple[object, object], int]:
+    """The pool of a slice and its generation, as far as it says them; whether it is a slice at all is looked at later."""
+    pool = item["spec"].get("pool")
+    known = pool if isinstance(pool, Mapping) else {}
+    generation = known.get("generation")
+    return (str(item["spec"].get("driver")), str(known.get("name"))), generation if isinstance(generation, int) else 0
 
 
 def _loader(yaml: Any) -> Any:
