@@ -41,7 +41,7 @@ def test_a_service_socket_that_was_taken_away_comes_back(node: PluginNode, damag
     server = node.start(heard=heard)
     path = server.paths.service
     if damage == "folder removed":
-        shutil.rmtree(path.parent)
+        shutil.rmtree(path.parent, ignore_errors=True)  # the plugin may put its socket back before the folder is empty
     else:
         path.unlink()
     if damage.startswith("another"):

@@ -41,5 +41,5 @@ def test_a_device_counts_once_while_its_pool_is_updated(slices: list[dict[str, A
 
 
 def test_a_slice_without_a_pool_is_named() -> None:
-    with pytest.raises(SettingsInvalid, match="slice 2 has no spec.driver or no spec.pool"):
+    with pytest.raises(SettingsInvalid, match=r"slice 2 has no spec\.driver or no spec\.pool"):
         _names(_slice("a", 1, "x"), {"kind": "ResourceSlice", "spec": {"driver": "gpu.nvidia.com"}})
