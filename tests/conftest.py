@@ -11,7 +11,9 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-hypothesis.settings.register_profile("repeatable", derandomize=True)
+# A slow machine is no failure, and a run of CI says the same of the same commit.
+hypothesis.settings.register_profile("default", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("repeatable", hypothesis.settings.get_profile("default"), derandomize=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

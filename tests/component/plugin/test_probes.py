@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from dataclasses import replace
 
@@ -34,18 +33,6 @@ def test_a_plugin_is_live_from_the_start_and_ready_once_registered(node: PluginN
         assert [check(address, name) for name in ("", "readiness", "liveness")] == ["SERVING"] * 3
         heard.is_ready = False
         assert [check(address, name) for name in ("readiness", "liveness")] == ["NOT_SERVING", "SERVING"]
-
-
-@pytest.mark.parametrize("damage", ["socket removed", "folder removed"])
-def test_a_plugin_whose_own_socket_is_gone_is_not_live(node: PluginNode, damage: str) -> None:
-    """Nobody can call it any more, and it cannot mend that: a restart does."""
-    server = node.start()
-    assert server.is_live()
-    if damage == "socket removed":
-        server.paths.service.unlink()
-    else:
-        shutil.rmtree(node.plugin_dir)
-    assert not server.is_live()
 
 
 def test_a_plugin_whose_workers_are_all_stuck_is_not_live(node: PluginNode) -> None:
