@@ -43,7 +43,8 @@ class Cleanup:
         Raises:
             StateUnwritable: the records cannot be read.
         """
-        self._tidy_folders()
+        self.work.make_folders()
+        self.work.ended.forget_old()
         state = self._read_kubelet_state()
         if state is None:
             return ()
@@ -54,14 +55,6 @@ class Cleanup:
         self._gone_since = {ref.uid: self._gone_since.get(ref.uid, now_s) for ref in gone}
         due = [ref for ref in gone if now_s - self._gone_since[ref.uid] >= GONE_FOR_S]
         return tuple(ref.uid for ref in due if self._is_still_forgotten(ref) and self._release(ref))
-
-    def _tidy_folders(self) -> None:
-        """What a killed process left half written goes once it is old; a folder that somebody removed comes back."""
-        self.work.carrier.records.start()
-        self.work.carrier.cdi.start()
-        self.work.locks.start()
-        self.work.ended.start()
-        self.work.ended.forget_old()
 
     def _list_refs(self) -> list[ClaimRef]:
         """The claims with a record; of a corrupt one, as its CDI file has it."""

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from driver.cdi import names as cdi_names
+from driver.claims.private_folder import make_private_folder
 from driver.errors import StateUnwritable
 from driver.names import ClaimUID, is_uid
 
 KEPT_S = 600.0
 """No prepare is at work for so long: its call ends within a minute."""
-_FOLDER_MODE = 0o700
 
 
 class EndedCounts:
@@ -35,10 +35,7 @@ class EndedCounts:
         Raises:
             StateUnwritable
         """
-        try:
-            self._folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        except OSError as err:
-            raise StateUnwritable(f"making {self._folder}: {err}; it must be writable") from err
+        make_private_folder(self._folder, "the folder of counts")
 
     def read(self, uid: ClaimUID) -> int:
         """How many unprepares of the claim have begun lately."""

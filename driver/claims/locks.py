@@ -17,10 +17,10 @@ from pathlib import Path
 from driver.cdi import names as cdi_names
 from driver.claims.flock import FileLock
 from driver.claims.model import ClaimRef, Deadline
+from driver.claims.private_folder import make_private_folder
 from driver.errors import ClaimBusy, StateUnwritable
 from driver.names import ClaimUID, is_dns_label
 
-_FOLDER_MODE = 0o700
 _IDLE_NAMES_MAX = 256
 
 
@@ -63,10 +63,7 @@ class LockTable:
         Raises:
             StateUnwritable
         """
-        try:
-            self._folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        except OSError as err:
-            raise StateUnwritable(f"making the lock folder {self._folder}: {err}; it must be writable") from err
+        make_private_folder(self._folder, "the lock folder")
 
     @contextlib.contextmanager
     def hold_claim(self, ref: ClaimRef, deadline: Deadline, step: str) -> Iterator[Hold]:

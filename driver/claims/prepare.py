@@ -71,10 +71,7 @@ class ClaimPreparer:
         Raises:
             StateUnwritable
         """
-        self.work.carrier.records.start()
-        self.work.locks.start()
-        self.work.ended.start()
-        self._around.cdi.start()
+        self.work.make_folders()
         record_grants(self.work)
 
     def repair(self) -> Repaired:

@@ -91,6 +91,17 @@ class ClaimWork:
     report: Report
     compared: Compared = field(default_factory=Compared)
 
+    def make_folders(self) -> None:
+        """Make every folder that is not there, and delete what a killed process left half written once it is old.
+
+        Raises:
+            StateUnwritable
+        """
+        self.carrier.records.start()
+        self.carrier.cdi.start()
+        self.locks.start()
+        self.ended.start()
+
     def prepare(self, ref: ClaimRef, call: CallContext) -> tuple[PreparedDevice, ...]:
         """Prepare the claim, or answer again what was answered before.
 

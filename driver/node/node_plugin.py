@@ -10,8 +10,9 @@ from driver.cdi.store import CdiStore
 from driver.claims.cleanup import Cleanup
 from driver.claims.metadata import MetadataFolder, MetadataPlace
 from driver.claims.prepare import ClaimPreparer, Surroundings
+from driver.claims.private_folder import make_private_folder
 from driver.claims.work import Identity
-from driver.errors import AnotherPublisher, DeviceNotReady, StateUnwritable
+from driver.errors import AnotherPublisher, DeviceNotReady
 from driver.host.epoch import read_epoch
 from driver.host.roots import Roots
 from driver.kube.client import KubeClient
@@ -90,7 +91,7 @@ class NodePlugin:
             AnotherPublisher: NVIDIA's own driver serves this node.
             SocketUnusable, StateUnwritable: a folder or a socket cannot be had.
         """
-        self._make_plugin_dir()
+        make_private_folder(self._settings.plugin_dir, "the plugin's folder")
         self._refuse_beside_nvidia()
         self._preparer.start()
         self._publisher.start()
@@ -127,12 +128,6 @@ class NodePlugin:
         self._publisher.stop()
         self._events.stop()
         return has_ended
-
-    def _make_plugin_dir(self) -> None:
-        try:
-            self._settings.plugin_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as err:
-            raise StateUnwritable(f"making the plugin's folder {self._settings.plugin_dir}: {err.strerror or err}") from err
 
     def _refuse_beside_nvidia(self) -> None:
         """Look for NVIDIA's driver on disk before anything is served; its slices are the publisher's business (R30)."""
