@@ -8,16 +8,16 @@ from driver.allocator.statics import Statics
 from driver.allocator.tables import positions_of
 
 
-def build_classes(statics: Statics, taken: int) -> tuple[int, ...]:
-    """Masks of positions that are alike to the problem.
+def build_classes(statics: Statics, taken: int, among: int) -> tuple[int, ...]:
+    """Masks of positions out of ``among`` that are alike to the problem.
 
     Devices that draw on counters, or are shared, are like no other; what is taken (for admin access) is not like what is free.
     """
     shape = statics.shape
     twins = {at: number for number, mask in enumerate(shape.tables.twins) for at in positions_of(mask)}
     classes: dict[tuple[object, ...], int] = {}
-    for at in range(shape.size):
-        alone = at if shape.draws[at] or shape.shared >> at & 1 else -1
+    for at in positions_of(among):
+        alone = at if shape.group_of[at] >= 0 or shape.shared >> at & 1 else -1
         key = (
             alone,
             twins.get(at, -1),

@@ -1,23 +1,27 @@
 """One node's devices by position, and what is taken of them.
 
-Positions: whole GPUs first, in order of name (which is order of PCI address), then all other devices in order of slices. Sets
-of positions are bit masks, as wide as the node has devices.
+Positions: whole GPUs first, in order of name (which is order of PCI address), then the partitions of one GPU after the other,
+then all other devices, each of these in order of slices. Sets of positions are bit masks, as wide as the node has devices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple, Protocol
 
+from driver.allocator.counter_groups import NamedCounter, build_groups, find_groups, name_counters
 from driver.allocator.links import build_link_model
+from driver.allocator.partitions import CounterGroup
 from driver.allocator.pools import Pool
 from driver.allocator.tables import LinkTables, positions_of, tables_of
 from driver.allocator.taints import Fence, is_fenced, is_tolerated
 from driver.api.claim_spec_v1 import Toleration
-from driver.api.quantity import parse_quantity
 from driver.api.resource_v1 import Attribute, Device
+
+_MOST_SELECTED = 64
+"""Answers that a node keeps. Claims that each name a device of their own would otherwise leave one behind on every node."""
 
 
 class DeviceId(NamedTuple):
@@ -38,6 +42,9 @@ class SelectorEngine(Protocol):
     def view(self, driver: str, device: Device) -> object:
         """The device as ``matches`` wants it."""
 
+    def forget(self, view: object) -> None:
+        """Drop what of a view takes room and can be made again."""
+
     def matches(self, expression: str, view: object) -> bool:
         """Whether the expression is true of the device.
 
@@ -56,9 +63,10 @@ class Shape:
     size: int
     healthy: int
     """Whole GPUs that an ordinary claim may have: ours, and without a taint in the way."""
-    draws: tuple[tuple[tuple[int, Fraction], ...], ...]
-    """For each position what it draws from which counter."""
-    counters: tuple[Fraction, ...]
+    groups: tuple[CounterGroup, ...]
+    """Devices that draw on counters."""
+    group_of: tuple[int, ...] = field(compare=False)
+    """For each position its group, -1 for none."""
     shared: int
     """Devices that several claims may have at a time."""
 
@@ -83,12 +91,12 @@ class DeviceNode:
 
     def __init__(self, name: str, pools: Sequence[Pool], engine: SelectorEngine, fence: Fence | None) -> None:
         self.name = name
+        self._pools = {(pool.driver, pool.name): pool for pool in pools}
         self.is_whole = True
         """No pool of the node is left out."""
         ordered = [(pool, device) for pool in pools for device in pool.devices]
-        by_position = sorted(
-            range(len(ordered)), key=lambda at: (0, ordered[at][1].name, at) if _is_whole(ordered[at][1]) else (1, "", at)
-        )
+        groups = find_groups(ordered)
+        by_position = _order(ordered, groups)
         self.devices: tuple[Device, ...] = tuple(ordered[at][1] for at in by_position)
         self.ids = tuple(DeviceId(ordered[at][0].driver, ordered[at][0].name, ordered[at][1].name) for at in by_position)
         self.positions: Mapping[DeviceId, int] = {device: position for position, device in enumerate(self.ids)}
@@ -98,7 +106,9 @@ class DeviceNode:
         self.ours = sum(
             1 << position for position, device in enumerate(self.devices) if fence is None or is_fenced(device, fence)
         )
-        self.shape = self._build_shape(pools, fence)
+        self.shape = self._build_shape(fence, _place_groups(by_position, groups, self.whole.bit_count()))
+        self.counted = sum(group.mask for group in self.shape.groups)
+        """Devices that draw on counters."""
         self._fence = fence
         self._engine = engine
         self._views: tuple[object, ...] | None = None
@@ -115,18 +125,24 @@ class DeviceNode:
         """
         known = self._selected.get(expressions)
         if known is None:
+            if len(self._selected) >= _MOST_SELECTED:
+                self._selected.clear()
+                self.faults.clear()
             before = self.selected(expressions[:-1]) if expressions else (1 << len(self.devices)) - 1
             known = self._selected[expressions] = self._select(expressions[-1], before) if expressions else before
         return known
 
     def forget_views(self) -> None:
-        """A problem is through. A view is as large as its device, and there may be 80,000: they are made again when needed."""
-        self._views = None
+        """A problem is through. What was prepared of a device is as large as the device, and there may be 80,000."""
+        for view in self._views or ():
+            self._engine.forget(view)
 
     def tolerated(self, tolerations: tuple[Toleration, ...]) -> int:
         """The devices whose taints a request with these tolerations puts up with."""
         known = self._tolerated.get(tolerations)
         if known is None:
+            if len(self._tolerated) >= _MOST_SELECTED:
+                self._tolerated.clear()
             known = self._tolerated[tolerations] = sum(
                 1 << position for position, device in enumerate(self.devices) if is_tolerated(device, tolerations, self._fence)
             )
@@ -144,6 +160,25 @@ class DeviceNode:
             numbers.append(-1 if value is None else seen.setdefault(value, len(seen)))
         return tuple(numbers)
 
+    def has_for_us(self, *, is_admin: bool) -> bool:
+        """Whether there is a device that we may give, to who looks on or to others."""
+        return self.ours != 0 or (is_admin and self.counted != 0)
+
+    def within_reach(self, mask: int, *, is_admin: bool) -> int:
+        """Which of these we may give: ours; and to who only looks on all, where some draw on counters.
+
+        kube-scheduler gives nobody what draws on counters that are used up, though who looks on takes nothing.
+        """
+        return mask if is_admin and mask & self.counted else mask & self.ours
+
+    def name_counters(self, group: CounterGroup) -> list[NamedCounter]:
+        """What the slices call the counters of a group of this node."""
+        devices = self._list_pairs([group.position_of(number) for number in range(len(group.model.draws))])
+        return name_counters(list(self._pools.values()), devices)
+
+    def _list_pairs(self, positions: Iterable[int]) -> list[tuple[Pool, Device]]:
+        return [(self._pools[self.ids[at][:2]], self.devices[at]) for at in positions]
+
     def _select(self, expression: str, among: int) -> int:
         if self._views is None:
             self._views = tuple(
@@ -157,18 +192,19 @@ class DeviceNode:
                 self.faults.setdefault(expression, f"{self.devices[position].name}: {err}")
         return mask
 
-    def _build_shape(self, pools: Sequence[Pool], fence: Fence | None) -> Shape:
+    def _build_shape(self, fence: Fence | None, placed: Sequence[tuple[Sequence[int], Sequence[int], int]]) -> Shape:
         gpus = [device for device in self.devices if _is_whole(device)]
         model = build_link_model(gpus, self.ids[0].driver if self.ids else "")
-        counters, draws = _build_counters(pools, self.ids, self.devices)
+        groups = build_groups(list(self._pools.values()), self._list_pairs(range(len(self.devices))), placed)
         healthy = sum(1 << position for position in range(len(gpus)) if is_tolerated(gpus[position], (), fence))
+        numbers = {position: number for number, group in enumerate(groups) for position in positions_of(group.mask)}
         return Shape(
             tables=tables_of(model),
             model=model,
             size=len(self.devices),
             healthy=healthy & self.ours,
-            draws=draws,
-            counters=counters,
+            groups=groups,
+            group_of=tuple(numbers.get(position, -1) for position in range(len(self.devices))),
             shared=sum(1 << position for position, device in enumerate(self.devices) if device.allow_multiple_allocations),
         )
 
@@ -179,23 +215,28 @@ def _is_whole(device: Device) -> bool:
     return not device.consumes_counters if kind is None else kind.string == "gpu"
 
 
-def _build_counters(
-    pools: Sequence[Pool], ids: Sequence[DeviceId], devices: Sequence[Device]
-) -> tuple[tuple[Fraction, ...], tuple[tuple[tuple[int, Fraction], ...], ...]]:
-    """All counters of all pools in one row, and what each device draws from them."""
-    index: dict[tuple[str, str, str, str], int] = {}
-    amounts: list[Fraction] = []
-    for pool in pools:
-        for counter_set in pool.counter_sets:
-            for name, counter in counter_set.counters.items():
-                index[pool.driver, pool.name, counter_set.name, name] = len(amounts)
-                amounts.append(parse_quantity(counter.value))
-    draws = tuple(
-        tuple(
-            (index[id_.driver, id_.pool, each.counter_set, name], parse_quantity(counter.value))
-            for each in device.consumes_counters
-            for name, counter in each.counters.items()
-        )
-        for id_, device in zip(ids, devices, strict=True)
-    )
-    return tuple(amounts), draws
+def _order(devices: Sequence[tuple[Pool, Device]], groups: Sequence[Sequence[int]]) -> list[int]:
+    """The numbers of devices by position."""
+    group_of = {number: at for at, group in enumerate(groups) for number in group}
+
+    def place(number: int) -> tuple[int, int, str, int]:
+        device = devices[number][1]
+        if _is_whole(device):
+            return 0, 0, device.name, number
+        return 1, group_of.get(number, len(groups)), "", number
+
+    return sorted(range(len(devices)), key=place)
+
+
+def _place_groups(
+    by_position: Sequence[int], groups: Sequence[Sequence[int]], wholes: int
+) -> list[tuple[list[int], list[int], int]]:
+    """Of each group the positions of whole GPUs, then of the others, and where the others begin."""
+    at = {number: position for position, number in enumerate(by_position)}
+    placed = []
+    for group in groups:
+        positions = sorted(at[number] for number in group)
+        others = [position for position in positions if position >= wholes]
+        placed.append(([position for position in positions if position < wholes], others, others[0] if others else wholes))
+    # In order of the whole GPUs, which is that of PCI addresses: equal nodes have equal groups, however slices are ordered.
+    return sorted(placed)

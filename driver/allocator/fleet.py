@@ -100,6 +100,10 @@ class Fleet:
         """What is taken of a node."""
         return self._taken[name]
 
+    def node_of(self, device: DeviceId) -> str | None:
+        """The node whose pool the device is named in, None where no node has such a pool."""
+        return self._node_of_pool.get((device.driver, device.pool))
+
     def shape_id(self, shape: Shape) -> int:
         """A number for a shape, the same for equal ones."""
         return self._shapes.setdefault(shape, len(self._shapes))

@@ -76,12 +76,17 @@ class LinkModel:
 def build_link_model(devices: Sequence[Device], driver: str) -> LinkModel:
     """The model of whole GPUs that stand in order of PCI address, from their attributes."""
     facts = [_Facts(device.attributes, driver) for device in devices]
-    counts = _known_counts(facts) or _island_counts(facts)
+    counts = _count_links(facts)
     per_link = [NVLINK_TENTHS_BY_CAPABILITY.get(each.capability(), _NVLINK_TENTHS) for each in facts]
     numas = _classes([each.of("resource.kubernetes.io/numaNode") or each.of("numaNode") for each in facts])
     roots = _classes([each.of("resource.kubernetes.io/pcieRoot") or each.of("pcieRoot") for each in facts])
     below = [[_level(roots, numas, a, b) for b in range(len(facts))] for a in range(len(facts))]
     return _build(counts, below, per_link, (roots, numas))
+
+
+def count_links(devices: Sequence[Device], driver: str) -> tuple[tuple[int, ...], ...]:
+    """The NVLinks of each pair of whole GPUs that stand in order of PCI address, as far as their attributes tell."""
+    return tuple(tuple(row) for row in _count_links([_Facts(device.attributes, driver) for device in devices]))
 
 
 def build_exact_model(links: LinkMatrix, roots: Sequence[str | None], numas: Sequence[int | None], tenths: int) -> LinkModel:
@@ -109,6 +114,10 @@ class _Facts:
         """``9.0`` of the version 9.0.0; empty where it is not told."""
         found = self.of("cudaComputeCapability")
         return "" if found is None or found.version is None else ".".join(found.version.split(".")[:2])
+
+
+def _count_links(facts: Sequence[_Facts]) -> Sequence[Sequence[int]]:
+    return _known_counts(facts) or _island_counts(facts)
 
 
 def _known_counts(facts: Sequence[_Facts]) -> tuple[tuple[int, ...], ...] | None:

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
+from typing import NamedTuple
 
-from driver.allocator.choices import build_classes, split, subsets
+from driver.allocator.draws import closed_devices, count_together
 from driver.allocator.fleet import BucketKey, Fleet, View
-from driver.allocator.objective import Objective
-from driver.allocator.problem import Alternative, Claim
+from driver.allocator.lack import Want, find_full_shares, find_lack
+from driver.allocator.scopes import Asked, LargestSets, find_largest
 from driver.allocator.search import NotFound
+from driver.allocator.shortage import Shortage, build_shortage
 from driver.allocator.statics import Statics
-from driver.allocator.tables import LinkTables, positions_of
-from driver.api.topology_policy import Mode, Scope
+from driver.api.resource_v1 import ALLOCATION_RESULTS_MAX
 
 _MOST_NAMED = 3
-_LABELS = {
-    "nvlinkIsland": ("NVLink island", "island"),
-    "nvlinkQuad": ("NVLink quad", "quad"),
-    "nvlinkPair": ("NVLink pair", "pair"),
-    "nvlinkDomain": ("NVLink domain", "domain"),
-    "numaNode": ("NUMA node", "NUMA node"),
-    "pcieRoot": ("PCIe root", "root"),
-}
-_SCOPES = {Scope.NVLINK: "nvlinkIsland", Scope.NUMA: "numaNode", Scope.PCIE: "pcieRoot"}
-
+_MOST_LOOKED = 64
+"""Kinds of nodes with a largest set, among which the one is sought that lacks least."""
 Buckets = Sequence[tuple[BucketKey, Sequence[str]]]
 
 
@@ -40,58 +35,92 @@ class Miss:
     scope: str
     """What they must have in common: ``one NVLink island``, ``one node``."""
     free: int
-    """Free devices that match the request, over all nodes."""
+    """Devices that match the request and could be had, over all nodes; of MIG placements one often excludes another."""
     taken: int
     """Devices that match the request and are somebody's, or tainted."""
     largest: int
     """The most of them that have the scope in common."""
     where: tuple[str, ...]
     """Where the largest sets are, at most three."""
+    is_whole: bool = True
+    """It asks for whole GPUs, not for parts of them."""
     faults: tuple[str, ...] = ()
     """Selectors that failed, each with the first device that it failed on."""
     is_together: bool = False
     """Each request would fit alone, all of them fit nowhere."""
     undecided: int = 0
     """Nodes on which the search ended before it could tell."""
+    shortage: Shortage | None = None
+    """Where counters are short, or a GPU that claims share is too full: the GPU that lacks least, near the largest sets."""
 
     @property
     def text(self) -> str:
         """``5 nodes, 20 free GPUs; need 4 on one NVLink island; largest free set is 2 (node-a island 0, ...)``."""
-        parts = [f"{_count(self.nodes, 'node')}, {_count(self.free, 'free GPU')}"]
+        parts = [f"{_count(self.nodes, 'node')}, {_count(self.free, 'free GPU' if self.is_whole else 'free MIG placement')}"]
         if self.free + self.taken == 0:
             parts.append(f"no device of theirs matches request {self.request}")
         else:
             parts.append(f"need {self.need or 'all'} on {self.scope}")
             named = ", ".join(self.where) + (", ..." if len(self.where) == _MOST_NAMED else "")
             parts.append(f"largest free set is {self.largest}" + (f" ({named})" if named and self.largest else ""))
-        if self.is_together:
+        if not self.need and self.largest > ALLOCATION_RESULTS_MAX:
+            parts.append(f"a claim can have {ALLOCATION_RESULTS_MAX} at most")
+        elif self.is_together:
             parts.append("each request fits alone, but no node has room for all of them together")
+        if self.shortage is not None:
+            parts.append(self.shortage.text)
         if self.undecided:
             parts.append(f"on {_count(self.undecided, 'node')} the search ended before it could tell")
         return "; ".join([*parts, *(f"selector failed on {fault}" for fault in self.faults)])
+
+
+class _Near(NamedTuple):
+    """The nodes of a bucket, and the largest sets there."""
+
+    key: BucketKey
+    names: Sequence[str]
+    sets: LargestSets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sum:
     """One request over all nodes."""
 
-    alternative: Alternative
-    scope: str
+    asked: Asked
     free: int
     taken: int
-    largest: int
-    where: tuple[str, ...]
+    is_whole: bool
+    """It is for whole GPUs."""
+    near: tuple[_Near, ...]
+    """Where the largest sets are."""
+
+    @property
+    def count(self) -> int:
+        return self.asked.alternative.count
+
+    @property
+    def largest(self) -> int:
+        return self.near[0].sets.size if self.near else 0
 
     @property
     def fits(self) -> bool:
-        return self.largest >= max(1, self.alternative.count)
+        return self.largest >= max(1, self.count)
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        if not self.largest:
+            return ()
+        named = (
+            f"{name} {label}".strip() for each in self.near for name in each.names[:_MOST_NAMED] for label in each.sets.labels
+        )
+        return tuple(sorted(named)[:_MOST_NAMED])
 
 
 def build_miss(fleet: Fleet, view: View, buckets: Buckets) -> Miss:
     """The nearest miss: of the requests that fit nowhere the first, else the largest."""
-    sums = [_sum_up(fleet, view, buckets, claim, flat, alternative) for claim, flat, alternative in _hardest(view)]
+    sums = [_sum_up(fleet, view, buckets, asked) for asked in _hardest(view)]
     failing = [each for each in sums if not each.fits]
-    shown = failing[0] if failing else max(sums, key=lambda each: each.alternative.count)
+    shown = failing[0] if failing else max(sums, key=lambda each: each.count)
     expressions = {expression for each in view.problem.alternatives() for expression in each.selectors}
     faults = {
         f"{name}/{fault}"
@@ -102,139 +131,71 @@ def build_miss(fleet: Fleet, view: View, buckets: Buckets) -> Miss:
     }
     return Miss(
         nodes=sum(len(names) for _, names in buckets),
-        request=shown.alternative.name,
-        need=shown.alternative.count,
-        scope=shown.scope,
+        request=shown.asked.alternative.name,
+        need=shown.count,
+        scope=f"one {shown.asked.scope[0]}",
         free=shown.free,
         taken=shown.taken,
         largest=shown.largest,
         where=shown.where,
+        is_whole=shown.is_whole or shown.free + shown.taken == 0,
         faults=tuple(sorted(faults)[:_MOST_NAMED]),
         is_together=not failing,
         undecided=sum(len(names) for key, names in buckets if not _is_proved(view, key, names)),
+        shortage=_find_shortage(fleet, view, shown, [] if failing else sums),
     )
 
 
-def _hardest(view: View) -> Iterator[tuple[int, int, Alternative]]:
+def _find_shortage(fleet: Fleet, view: View, shown: _Sum, together: Sequence[_Sum]) -> Shortage | None:
+    """What is short where the nearest miss is; ``together`` are all requests where only all of them do not fit."""
+    found = []
+    for key, names, sets in shown.near[:_MOST_LOOKED]:
+        statics, taken = view.index.statics(key), fleet.taken(names[0])
+        wants = [_want(statics, each.asked, -1) for each in together]
+        lacks = [find_lack(statics, taken, wants or [_want(statics, shown.asked, mask)]) for mask in sets.around]
+        found += [(lack.missing, names[0], lack) for lack in lacks if lack is not None]
+    if not found:
+        return None
+    _, name, lack = min(found, key=itemgetter(0, 1))
+    return build_shortage(fleet.nodes[name], lack)
+
+
+def _want(statics: Statics, asked: Asked, mask: int) -> Want:
+    eligible = 0 if asked.alternative.is_admin else statics.eligible[asked.flat]
+    return Want(mask=eligible & mask, count=asked.alternative.count, flat=asked.flat)
+
+
+def _hardest(view: View) -> Iterator[Asked]:
     """For each request the alternative that is easiest to have, by count."""
-    flat = 0
-    for number, claim in enumerate(view.problem.claims):
+    flat = first = 0
+    for claim in view.problem.claims:
         for request in claim.requests:
             numbered = list(enumerate(request.alternatives, flat))
             flat += len(numbered)
-            yield number, *min(numbered, key=lambda each: (each[1].count, -each[0]))
+            at, alternative = min(numbered, key=lambda each: (each[1].count, -each[0]))
+            yield Asked(claim=claim, alternative=alternative, flat=at, first=first)
+        first += len(claim.constraints)
 
 
-def _sum_up(fleet: Fleet, view: View, buckets: Buckets, claim_number: int, flat: int, alternative: Alternative) -> _Sum:
-    claim = view.problem.claims[claim_number]
-    free = taken = largest = 0
-    where: list[str] = []
+def _sum_up(fleet: Fleet, view: View, buckets: Buckets, asked: Asked) -> _Sum:
+    flat, is_admin = asked.flat, asked.alternative.is_admin
+    free = taken = whole = 0
+    largest: list[_Near] = []
     for key, names in buckets:
-        statics = view.index.statics(key)
-        gone = 0 if alternative.is_admin else fleet.taken(names[0]).mask
-        open_ = statics.eligible[flat] & ~gone
+        statics, held = view.index.statics(key), fleet.taken(names[0])
+        closed = 0 if is_admin else closed_devices(statics.shape, held) | find_full_shares(statics, held, flat)
+        open_ = statics.eligible[flat] & ~closed
         matching = statics.eligible[flat] | statics.matching[flat]
         free += open_.bit_count() * len(names)
         taken += (matching & ~open_).bit_count() * len(names)
-        size, labels = _largest(view, statics, claim_number, alternative, open_)
-        if size > largest:
-            largest, where = size, []
-        if size == largest and size:
-            where += [f"{name} {label}".strip() for name in names[:_MOST_NAMED] for label in labels]
-    return _Sum(
-        alternative=alternative,
-        scope=f"one {_scope(claim, alternative)[0]}",
-        free=free,
-        taken=taken,
-        largest=largest,
-        where=tuple(sorted(where)[:_MOST_NAMED]),
-    )
-
-
-def _largest(view: View, statics: Statics, claim_number: int, alternative: Alternative, mask: int) -> tuple[int, list[str]]:
-    """The size of the largest set with the scope in common, and what such sets are called on the node."""
-    claim = view.problem.claims[claim_number]
-    first = sum(len(each.constraints) for each in view.problem.claims[:claim_number])
-    groups = [mask]
-    for number, constraint in enumerate(claim.constraints, first):
-        if constraint.covers(alternative):
-            pattern = statics.patterns[number]
-            groups = [_one_of_each(each, pattern) for each in groups] if constraint.is_distinct else split(groups, pattern)
-    if claim.policy.mode is Mode.REQUIRED:
-        groups = [part for group in groups for part in _split_by_scope(statics, claim, group)]
-    size = max((group.bit_count() for group in groups), default=0)
-    label = _scope(claim, alternative)[1]
-    if not label:
-        return size, [""]
-    sets = _sets_of_node(statics, claim, first, alternative)
-    return size, [f"{label} {_number_of(sets, group)}" for group in groups if group.bit_count() == size]
-
-
-def _scope(claim: Claim, alternative: Alternative) -> tuple[str, str]:
-    """What the devices must have in common: as a phrase, and as a label before a number."""
-    for constraint in claim.constraints:
-        if constraint.covers(alternative) and not constraint.is_distinct:
-            name = constraint.attribute.rpartition("/")[2]
-            return _LABELS.get(name, (f"value of {name}", name))
-    if claim.policy.mode is Mode.REQUIRED and claim.policy.scope in _SCOPES:
-        return _LABELS[_SCOPES[claim.policy.scope]]
-    return "node", ""
-
-
-def _sets_of_node(statics: Statics, claim: Claim, first: int, alternative: Alternative) -> list[int]:
-    """All sets of the kind that the label numbers, whatever is free, lowest position first."""
-    everything = (1 << statics.shape.size) - 1
-    for number, constraint in enumerate(claim.constraints, first):
-        if constraint.covers(alternative) and not constraint.is_distinct:
-            return sorted(split([everything], statics.patterns[number]), key=lambda mask: mask & -mask)
-    model = statics.shape.tables.model
-    if claim.policy.scope is Scope.NVLINK:
-        return _components(statics.shape.tables)
-    pattern = model.numas if claim.policy.scope is Scope.NUMA else model.roots
-    return split([statics.shape.tables.full], pattern)
-
-
-def _number_of(sets: Sequence[int], group: int) -> int:
-    return next((number for number, mask in enumerate(sets) if mask & group), 0)
-
-
-def _split_by_scope(statics: Statics, claim: Claim, group: int) -> Iterable[int]:
-    model = statics.shape.tables.model
-    whole = group & statics.shape.tables.full
-    if claim.policy.scope is Scope.NVLINK:
-        return [_largest_ring(statics, claim, whole & island) for island in _components(statics.shape.tables)]
-    if claim.policy.scope is Scope.NODE:
-        return [group]
-    return split([whole], model.numas if claim.policy.scope is Scope.NUMA else model.roots)
-
-
-def _largest_ring(statics: Statics, claim: Claim, group: int) -> int:
-    judge, classes = Objective(statics.shape), build_classes(statics, 0)
-    for size in range(group.bit_count(), 1, -1):
-        for mask in subsets(group, size, classes, ()):
-            if judge.is_met(claim.policy, mask):
-                return mask
-    return group & -group
-
-
-def _components(tables: LinkTables) -> list[int]:
-    """What NVLink holds together, lowest position first."""
-    rest, components = tables.full, []
-    while rest:
-        component, edge = 0, rest & -rest
-        while edge:
-            component |= edge
-            reached = 0
-            for at in positions_of(edge):
-                reached |= tables.model.nvlinked[at]
-            edge = reached & ~component
-        components.append(component)
-        rest &= ~component
-    return components
-
-
-def _one_of_each(mask: int, pattern: Sequence[int]) -> int:
-    return sum(part & -part for part in split([mask], pattern))
+        whole += (matching & statics.shape.tables.full).bit_count()
+        size_of = int.bit_count if is_admin else partial(count_together, statics.shape, held)
+        near = _Near(key, names, find_largest(statics, asked, open_, size_of))
+        if not largest or near.sets.size > largest[0].sets.size:
+            largest = []
+        if not largest or near.sets.size == largest[0].sets.size:
+            largest.append(near)
+    return _Sum(asked=asked, free=free, taken=taken, is_whole=whole > 0, near=tuple(largest))
 
 
 def _is_proved(view: View, key: BucketKey, names: Sequence[str]) -> bool:

@@ -96,9 +96,11 @@ def _find_bad_quantity(devices: Sequence[Device], counter_sets: Sequence[Counter
     held = (counter for each in counter_sets for counter in each.counters.values())
     for counter in (*held, *drawn):
         try:
-            parse_quantity(counter.value)
+            amount = parse_quantity(counter.value)
         except ValueError as err:
             return f"invalid: {err}"
+        if amount < 0:
+            return f"invalid: a counter of {counter.value}, which is below zero"
     return None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from driver.api.claim_spec_v1 import (
     ALL,
@@ -28,8 +29,17 @@ from driver.api.resource_v1 import ALLOCATION_RESULTS_MAX, OpaqueConfig
 from driver.api.topology_policy import Policy, decode_policy
 from driver.errors import ConfigInvalid
 
-Aspect = tuple[tuple[str, ...], tuple[Toleration, ...], tuple[tuple[str, Fraction], ...], bool]
-"""Of one alternative: selectors, tolerations, capacities, and whether it wants all devices."""
+
+class Aspect(NamedTuple):
+    """What of an alternative has to be known to see a node as it does."""
+
+    selectors: tuple[str, ...]
+    tolerations: tuple[Toleration, ...]
+    capacity: tuple[tuple[str, Fraction], ...]
+    is_all: bool
+    is_admin: bool
+
+
 Aspects = tuple[tuple[Aspect, ...], tuple[str, ...]]
 """Of all alternatives, and the attributes of all constraints."""
 
@@ -114,7 +124,10 @@ class Problem:
     def aspects(self) -> Aspects:
         """What has to be known of nodes to answer it. Problems that differ in counts and policies alone have the same."""
         return (
-            tuple((each.selectors, each.tolerations, each.capacity, each.is_all) for each in self.alternatives()),
+            tuple(
+                Aspect(each.selectors, each.tolerations, each.capacity, each.is_all, each.is_admin)
+                for each in self.alternatives()
+            ),
             tuple(each.attribute for claim in self.claims for each in claim.constraints),
         )
 
@@ -162,8 +175,10 @@ def _build_alternative(
     device_class = classes.get(ask.device_class_name)
     if device_class is None:
         raise ProblemFault(f"{where}: DeviceClass {ask.device_class_name} does not exist")
-    if ask.allocation_mode not in (EXACT_COUNT, ALL) or (ask.allocation_mode == EXACT_COUNT and ask.count < 1):
-        raise ProblemFault(f"{where}: allocationMode {ask.allocation_mode} with count {ask.count} is not known")
+    if ask.allocation_mode not in (EXACT_COUNT, ALL):
+        raise ProblemFault(f"{where}: allocationMode {ask.allocation_mode} is not known; {EXACT_COUNT} and {ALL} are")
+    if ask.allocation_mode == EXACT_COUNT and ask.count < 1:
+        raise ProblemFault(f"{where}: count {ask.count}: at least 1 is needed")
     return Alternative(
         name=name,
         class_name=ask.device_class_name,

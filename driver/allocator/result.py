@@ -16,7 +16,7 @@ from driver.allocator.statics import build_statics
 from driver.allocator.tables import positions_of
 from driver.api.claim_spec_v1 import ClaimAllocation, ClaimConfig, ClaimDevices, ClaimResult, DeviceClassSpec
 from driver.api.quantity import parse_quantity
-from driver.api.resource_v1 import AllocatedConfig
+from driver.api.resource_v1 import AllocatedConfig, AllocationResult
 
 
 def build_allocations(
@@ -47,14 +47,19 @@ def build_node_selector(node: str) -> dict[str, object]:
 
 def list_holdings(allocation: ClaimAllocation) -> tuple[Holding, ...]:
     """What an allocation takes from the fleet. Admin access takes nothing."""
-    return tuple(
-        Holding(
-            device=DeviceId(result.driver, result.pool, result.device),
-            share_id=result.share_id,
-            consumed=tuple((name, parse_quantity(text)) for name, text in sorted(result.consumed_capacity.items())),
-        )
-        for result in allocation.devices.results
-        if not result.admin_access
+    return tuple(build_holding(result) for result in allocation.devices.results if not result.admin_access)
+
+
+def build_holding(result: AllocationResult) -> Holding:
+    """What one result takes.
+
+    Raises:
+        ValueError: its consumed capacity is no quantity.
+    """
+    return Holding(
+        device=DeviceId(result.driver, result.pool, result.device),
+        share_id=result.share_id,
+        consumed=tuple((name, parse_quantity(text)) for name, text in sorted(result.consumed_capacity.items())),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from driver.allocator.alike import number_groups
 from driver.allocator.capacity import draw, fits
 from driver.allocator.device_node import DeviceNode, Shape
 from driver.allocator.problem import Aspects
@@ -31,27 +32,31 @@ class Statics:
     """The capacities of shared devices."""
     draws: tuple[tuple[tuple[int, tuple[Amount, ...]], ...], ...] = ()
     """For each alternative what it draws from shared devices."""
+    alike: tuple[int, ...] = field(default=(), compare=False)
+    """For each group of devices that draw on counters a number: equal where no question tells two groups apart."""
 
 
 def build_statics(node: DeviceNode, shape_id: int, aspects: Aspects) -> Statics:
     """The statics of problems with these aspects on a node."""
     alternatives, attributes = aspects
-    selected = [_can_hold(node, capacity, node.selected(selectors)) for selectors, _, capacity, _ in alternatives]
+    selected = [_can_hold(node, each.capacity, node.selected(each.selectors)) for each in alternatives]
     node.forget_views()
     pairs = list(zip(alternatives, selected, strict=True))
     shared = tuple(positions_of(node.shape.shared))
+    eligible = tuple(node.within_reach(mask, is_admin=each.is_admin) & node.tolerated(each.tolerations) for each, mask in pairs)
+    matching = tuple(mask if each.is_all and node.is_whole else 0 for each, mask in pairs)
+    patterns = tuple(node.values_of(attribute) for attribute in attributes)
     return Statics(
         shape_id=shape_id,
         shape=node.shape,
-        eligible=tuple(mask & node.ours & node.tolerated(tolerations) for (_, tolerations, _, _), mask in pairs),
-        matching=tuple(mask if is_all and node.is_whole else 0 for (_, _, _, is_all), mask in pairs),
-        patterns=tuple(node.values_of(attribute) for attribute in attributes),
+        eligible=eligible,
+        matching=matching,
+        patterns=patterns,
         totals=tuple(
             (at, _sorted({name: parse_quantity(c.value) for name, c in node.devices[at].capacity.items()})) for at in shared
         ),
-        draws=tuple(
-            tuple((at, _drawn(node, capacity, at)) for at in shared if mask >> at & 1) for (_, _, capacity, _), mask in pairs
-        ),
+        draws=tuple(tuple((at, _drawn(node, each.capacity, at)) for at in shared if mask >> at & 1) for each, mask in pairs),
+        alike=number_groups(node.shape, (*eligible, *matching), patterns),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+from collections.abc import Sequence
 from typing import Any
 
 DRIVER = "gpu.nvidia.com"
@@ -40,7 +41,7 @@ def build_case(number: int, seed: int) -> Object:
         "id": f"{seed}-{number}",
         "slices": slices,
         "classes": {"all": {}, "some": {"selectors": [{"cel": {"expression": rng.choice(EXPRESSIONS)}}]}},
-        "claims": [_build_claim(rng, name) for name in ("claim-a", "claim-b")[: rng.choice((1, 1, 1, 2))]],
+        "claims": [build_claim(rng, name) for name in ("claim-a", "claim-b")[: rng.choice((1, 1, 1, 2))]],
         "allocated": allocated,
         "shared": shared,
     }
@@ -110,42 +111,43 @@ def _take(rng: random.Random, devices: list[tuple[str, Object]]) -> tuple[list[O
     return allocated, shared
 
 
-def _build_claim(rng: random.Random, name: str) -> Object:
-    requests = [_build_request(rng, f"r{number}") for number in range(rng.choice((1, 1, 2, 2, 3)))]
+def build_claim(rng: random.Random, name: str, expressions: Sequence[str] = EXPRESSIONS, attributes: str = "abcd") -> Object:
+    """A claim that selects by these expressions and is constrained by these attributes."""
+    requests = [_build_request(rng, f"r{number}", expressions) for number in range(rng.choice((1, 1, 2, 2, 3)))]
     names = [each["name"] for each in requests]
     names += [f"{each['name']}/{sub['name']}" for each in requests for sub in each.get("firstAvailable", ())]
-    constraints = [_build_constraint(rng, names) for _ in range(rng.choice((0, 0, 1, 1, 2)))]
+    constraints = [_build_constraint(rng, names, attributes) for _ in range(rng.choice((0, 0, 1, 1, 2)))]
     devices: Object = {"requests": requests, **({"constraints": constraints} if constraints else {})}
     return {"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": {"devices": devices}}
 
 
-def _build_constraint(rng: random.Random, names: list[str]) -> Object:
+def _build_constraint(rng: random.Random, names: list[str], attributes: str) -> Object:
     constraint: Object = {
-        rng.choice(("matchAttribute", "matchAttribute", "distinctAttribute")): f"{DRIVER}/{rng.choice('abcd')}"
+        rng.choice(("matchAttribute", "matchAttribute", "distinctAttribute")): f"{DRIVER}/{rng.choice(attributes)}"
     }
     if rng.random() < 0.4:
         constraint["requests"] = sorted(rng.sample(names, rng.randint(1, len(names))))
     return constraint
 
 
-def _build_request(rng: random.Random, name: str) -> Object:
+def _build_request(rng: random.Random, name: str, expressions: Sequence[str]) -> Object:
     if rng.random() < 0.25:
-        subs = [{"name": f"s{number}", **_build_ask(rng)} for number in range(rng.randint(1, 3))]
+        subs = [{"name": f"s{number}", **_build_ask(rng, expressions)} for number in range(rng.randint(1, 3))]
         return {"name": name, "firstAvailable": subs}
-    ask = _build_ask(rng)
+    ask = _build_ask(rng, expressions)
     if rng.random() < 0.12:
         ask["adminAccess"] = True
     return {"name": name, "exactly": ask}
 
 
-def _build_ask(rng: random.Random) -> Object:
+def _build_ask(rng: random.Random, expressions: Sequence[str]) -> Object:
     ask: Object = {"deviceClassName": rng.choice(("all", "all", "some"))}
     if rng.random() < 0.15:
         ask["allocationMode"] = "All"
     else:
         ask |= {"allocationMode": "ExactCount", "count": rng.choice((1, 1, 1, 2, 2, 3, 4))}
     if rng.random() < 0.3:
-        ask["selectors"] = [{"cel": {"expression": rng.choice(EXPRESSIONS)}}]
+        ask["selectors"] = [{"cel": {"expression": rng.choice(expressions)}}]
     if rng.random() < 0.2:
         ask["tolerations"] = [rng.choice(TOLERATIONS)]
     if rng.random() < 0.15:
@@ -155,12 +157,16 @@ def _build_ask(rng: random.Random) -> Object:
 
 def main() -> None:
     """Print the cases."""
+    from hack.oracle_allocator.mig_cases import build_mig_case  # noqa: PLC0415  (it builds on this module)
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", type=int)
     parser.add_argument("seed", type=int)
+    parser.add_argument("--mig", action="store_true", help="GPUs that claims divide")
     args = parser.parse_args()
+    build = build_mig_case if args.mig else build_case
     for number in range(args.count):
-        print(json.dumps(build_case(number, args.seed), separators=(",", ":")))
+        print(json.dumps(build(number, args.seed), separators=(",", ":")))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 from hack.oracle_allocator.cases import build_case
+from hack.oracle_allocator.mig_cases import build_mig_case
 from tests.unit.allocator.legality import find_faults
 from tests.unit.allocator.oracle_cases import solve
 
@@ -22,9 +23,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", type=int)
     parser.add_argument("seed", type=int)
+    parser.add_argument("--mig", action="store_true", help="GPUs that claims divide")
     parser.add_argument("--oracle", type=Path, required=True, help="the built main.go")
     args = parser.parse_args()
-    text = "".join(json.dumps(build_case(number, args.seed)) + "\n" for number in range(args.count))
+    build = build_mig_case if args.mig else build_case
+    text = "".join(json.dumps(build(number, args.seed)) + "\n" for number in range(args.count))
     answers = subprocess.run([args.oracle], input=text, capture_output=True, text=True, check=True).stdout
     tally: Counter[str] = Counter()
     for line in answers.splitlines():

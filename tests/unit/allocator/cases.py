@@ -41,6 +41,9 @@ class WordEngine:
     def view(self, _driver: str, device: Device) -> object:
         return device
 
+    def forget(self, _view: object) -> None:
+        """Nothing is prepared."""
+
     def matches(self, expression: str, view: object) -> bool:
         assert isinstance(view, Device)
         self.asked += 1

@@ -24,6 +24,9 @@ class CaseEngine:
     def view(self, _driver: str, device: Device) -> object:
         return msgspec.to_builtins(device)
 
+    def forget(self, _view: object) -> None:
+        """Nothing is prepared."""
+
     def matches(self, expression: str, view: object) -> bool:
         if not isinstance(view, dict):
             raise SelectorFault("no device")

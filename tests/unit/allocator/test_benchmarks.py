@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 from pathlib import Path
 
@@ -27,6 +28,8 @@ def test_a_load_asks_for_exactly_what_there_is() -> None:
 
 
 def test_everything_is_placed(tmp_path: Path) -> None:
-    (tmp_path / "openb_node_list_gpu_node.csv").write_text("sn,gpu,model\n" + "".join(f"n{n},8,G\n" for n in range(12)))
-    (tmp_path / "openb_pod_list_x.csv").write_text("name,num_gpu\n" + "".join(f"p{n},{n % 2 or 8}\n" for n in range(12)))
+    nodes = "sn,gpu,model\n" + "".join(f"n{n},8,G\n" for n in range(12))
+    pods = "name,num_gpu\n" + "".join(f"p{n},{n % 2 or 8}\n" for n in range(12))
+    (tmp_path / "nodes.csv.gz").write_bytes(gzip.compress(nodes.encode()))
+    (tmp_path / "pods_x.csv.gz").write_bytes(gzip.compress(pods.encode()))
     assert measure(tmp_path, "x", "pack", 42) == 100.0

@@ -135,3 +135,14 @@ def test_shared_devices_of_other_pools_are_theirs() -> None:
     fleet.set_node("a", [Pool(driver=DRIVER, name="x", node="a", devices=gpus(1))])
     fleet.hold([Holding(device=DeviceId("other.example.com", "x", "gpu-0"))])
     assert explain(fleet, PROBLEMS[1]).free == 1
+
+
+def test_a_node_keeps_the_answers_of_few_selectors() -> None:
+    """Claims that each ask for a device of their own leave nothing behind, and are answered rightly all the same."""
+    fleet = fleet_of({"a": gpus(2, kind="x")})
+    node = fleet.nodes["a"]
+    for number in range(1000):
+        assert node.selected((f"kind == {number}",)) == 0
+        assert node.selected((f"missing == {number}",)) == 0
+        assert node.selected(("kind == x",)) == 0b11
+    assert len(node.faults) <= 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -63,6 +64,30 @@ def test_a_node_that_goes_is_no_longer_held() -> None:
     assert holds.node == "a"
 
 
+def test_a_node_that_the_claim_may_not_go_to_is_not_held() -> None:
+    holds = Holds(RULE)
+    holds.update(fleet(), [replace(waiting("big", 8, 301.0), may_go=lambda node: node != "b")])
+    assert holds.node == "a"
+
+
+def test_one_that_no_node_could_serve_keeps_nobody_from_holding_and_the_node_is_kept() -> None:
+    holds, nodes = Holds(RULE), fleet()
+    hopeless = [waiting("hopeless", 9, 9000.0), replace(waiting("nowhere", 8, 8000.0), may_go=lambda _node: False)]
+    holds.update(nodes, [*hopeless, waiting("big", 8, 301.0)])
+    assert (holds.key, holds.node) == ("big", "b")
+    hold(nodes, "b", [1, 2, 3])
+    holds.update(nodes, [*hopeless, waiting("big", 8, 400.0)])
+    assert (holds.key, holds.node) == ("big", "b")
+
+
+def test_a_more_important_claim_goes_wherever_it_fits() -> None:
+    """R32: a hold is against equal or lower priority."""
+    holds = Holds(RULE)
+    holds.update(fleet(), [waiting("big", 8, 301.0, priority=5)])
+    assert holds.allows(waiting("small", 1, 0.0, priority=6), "b")
+    assert not holds.allows(waiting("small", 1, 0.0, priority=5), "b")
+
+
 @pytest.mark.parametrize(
     ("claim", "may"),
     [
@@ -96,6 +121,17 @@ def test_the_last_whole_set_of_the_largest_size_is_spared(claim: Waiting, damage
     holds.update(nodes, [])
     nodes.set_node("whole", [pool("whole", gpus(8))])
     assert holds.accepts(nodes, claim, Found(score=(), picks=(), damage=damage)) is may
+
+
+@pytest.mark.parametrize(("count", "waits_s"), [(1, 600.0), (2, 300.0), (4, 150.0)])
+def test_the_more_a_claim_asks_for_the_shorter_it_spares(count: int, waits_s: float) -> None:
+    """A claim for four finds room seldom enough."""
+    holds, nodes = Holds(RULE), fleet_of({"a": gpus(8)})
+    holds.update(nodes, [waiting("big", 8, 0.0)])
+    found = Found(score=(), picks=(), damage=(1, 1, 1))
+    assert not holds.accepts(nodes, waiting("one", count, waits_s - 1), found)
+    assert holds.accepts(nodes, waiting("one", count, waits_s), found)
+    assert holds.next_change_s([waiting("one", count, 0.0)]) == min(waits_s, RULE.after_s)
 
 
 def test_while_several_are_whole_nobody_waits() -> None:
@@ -134,3 +170,14 @@ def test_no_node_is_held_that_could_never_serve() -> None:
     asked = problem(ask(request(count=8, selectors=[selector("model == x")])))
     small = [device(f"gpu-{n}", model="x" if n < 4 else "y") for n in range(8)]
     assert choose_soonest(fleet_of({"a": small}), asked, 8) is None
+
+
+def test_who_only_looks_on_is_kept_off_no_node() -> None:
+    """It takes nothing of what is held."""
+    fleet = fleet_of({"a": gpus(4)})
+    hold(fleet, "a", [0])
+    holds = Holds(HoldRule(after_s=0))
+    holds.update(fleet, [waiting("big", 4, 10)])
+    assert holds.node == "a"
+    assert not holds.allows(waiting("single", 1, 0), "a")
+    assert holds.allows(replace(waiting("monitor", 1, 0), count=0), "a")

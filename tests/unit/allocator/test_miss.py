@@ -118,3 +118,10 @@ def test_counting_alone_ends_a_search_that_could_never_succeed() -> None:
     constraints = [{"distinctAttribute": f"{DRIVER}/a"}, {"distinctAttribute": f"{DRIVER}/b"}]
     miss = missed(fleet, ask(*(request(f"r{n}", count=2) for n in range(3)), constraints=constraints))
     assert miss.undecided == 0
+
+
+def test_all_of_more_than_a_claim_can_have_is_said() -> None:
+    fleet = fleet_of({"a": gpus(40)})
+    assert missed(fleet, ask(request(allocationMode="All"))).text == (
+        "1 node, 40 free GPUs; need all on one node; largest free set is 40 (a); a claim can have 32 at most"
+    )

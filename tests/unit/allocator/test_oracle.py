@@ -14,9 +14,9 @@ import pytest
 from tests.unit.allocator.legality import Object, find_faults
 from tests.unit.allocator.oracle_cases import solve
 
-CASES: list[Object] = [
-    json.loads(line) for line in Path("tests/golden/allocator/cases.jsonl").read_text(encoding="utf-8").splitlines()
-]
+GOLDEN = Path("tests/golden/allocator")
+MIG_CASES: list[Object] = [json.loads(line) for line in (GOLDEN / "mig_cases.jsonl").read_text(encoding="utf-8").splitlines()]
+CASES: list[Object] = [json.loads(line) for line in (GOLDEN / "cases.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def placed_by_kubernetes(case: Object) -> list[list[Object]] | None:
@@ -24,7 +24,7 @@ def placed_by_kubernetes(case: Object) -> list[list[Object]] | None:
     return [each["devices"]["results"] for each in results] if results else None
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", [*CASES, *MIG_CASES], ids=lambda case: case["id"])
 def test_ours_places_what_kubernetes_places_and_legally(case: Object) -> None:
     mine, _ = solve(case)
     theirs = placed_by_kubernetes(case)
@@ -34,7 +34,7 @@ def test_ours_places_what_kubernetes_places_and_legally(case: Object) -> None:
 
 def test_the_judge_finds_nothing_wrong_with_kubernetes() -> None:
     """Or it would judge ours by rules that nobody has."""
-    for case in CASES:
+    for case in (*CASES, *MIG_CASES):
         theirs = placed_by_kubernetes(case)
         assert theirs is None or find_faults(case, theirs) == [], case["id"]
 
@@ -46,6 +46,13 @@ def test_the_cases_have_both_answers() -> None:
     kinds = json.dumps(CASES)
     for word in ("adminAccess", "firstAvailable", "matchAttribute", "distinctAttribute", "sharedCounters", "shareID", "All"):
         assert word in kinds
+
+
+def test_the_cases_of_partitions_have_both_answers() -> None:
+    answers = Counter(placed_by_kubernetes(case) is not None for case in MIG_CASES)
+    assert min(answers[True], answers[False]) >= 10
+    assert any(len(case["claims"]) > 1 and placed_by_kubernetes(case) for case in MIG_CASES)
+    assert any(case["allocated"] and placed_by_kubernetes(case) for case in MIG_CASES)
 
 
 def test_the_judge_sees_what_is_wrong() -> None:

@@ -1,0 +1,1 @@
+"""kube-scheduler's own filters as an oracle for what fits where."""
