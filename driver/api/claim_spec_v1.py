@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from driver.api.nesting import CUT
 from driver.api.resource_v1 import AllocatedConfig, AllocationResult, OpaqueConfig
 
 EXACT_COUNT = "ExactCount"
@@ -169,7 +170,9 @@ def decode_class_spec(data: bytes) -> DeviceClassSpec:
 
 
 def _decode(data: bytes, kind: type[T]) -> T:
+    if CUT in data:
+        raise SpecFault("spec: opaque parameters are nested too deeply")
     try:
         return msgspec.json.decode(data, type=kind)
-    except msgspec.DecodeError as err:
+    except (msgspec.DecodeError, RecursionError) as err:
         raise SpecFault(f"spec: {err}") from err

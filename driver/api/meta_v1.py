@@ -1,8 +1,15 @@
-"""``ObjectMeta`` and owner references: the fields that are read or written here."""
+"""``ObjectMeta`` and owner references, the fields that are read or written here; and times in the API's form."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import msgspec
+
+
+def encode_time(moment: datetime) -> str:
+    """``metav1.Time``: RFC 3339 in UTC, to the second. ``moment`` has a zone."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class OwnerReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):

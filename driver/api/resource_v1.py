@@ -154,10 +154,19 @@ class Allocation(Wire, frozen=True, kw_only=True):
     devices: DeviceAllocation = DeviceAllocation()
 
 
+class Consumer(Wire, frozen=True, kw_only=True):
+    """Who uses a claim: a pod, where ``api_group`` is empty and ``resource`` is ``pods``."""
+
+    api_group: str = ""
+    resource: str = ""
+    name: str = ""
+
+
 class ClaimStatus(Wire, frozen=True, kw_only=True):
     """``status`` of a claim, as far as a node needs it."""
 
     allocation: Allocation | None = None
+    reserved_for: tuple[Consumer, ...] = ()
 
 
 class ResourceClaim(Wire, frozen=True, kw_only=True):

@@ -48,7 +48,7 @@ class Selector:
     ``result_type`` is the type as Kubernetes names it, ``max_cost`` its estimate of the highest cost of an evaluation.
     """
 
-    __slots__ = ("_owns_quantities", "_run", "_slot_count", "features", "max_cost", "result_type", "root", "source")
+    __slots__ = ("_counted", "_owns_quantities", "_run", "_slot_count", "features", "max_cost", "result_type", "root", "source")
 
     def __init__(self, source: str, root: Node, environment: Environment) -> None:
         self.source = source
@@ -59,6 +59,7 @@ class Selector:
         self._owns_quantities = _mentions_integers(root)
         is_quick = self.max_cost <= _QUICK_LIMIT and not self._owns_quantities
         self._run, self._slot_count = _plan(source, root, is_counted=not is_quick)
+        self._counted: tuple[Run, int] | None = None if is_quick else (self._run, self._slot_count)
         if is_quick:
             if not self._slot_count:
                 self._slot_count = -1
@@ -79,18 +80,20 @@ class Selector:
             return bool(result)
         return as_bool(result)
 
-    def _frame(self, view: DeviceView, slot_count: int) -> Frame:
-        frame = Frame(view, slot_count)
+    def _frame(self, view: DeviceView, slot_count: int, limit: int = LIMIT) -> Frame:
+        frame = Frame(view, slot_count, limit=limit)
         if self._owns_quantities:
             frame.own_quantities()
         return frame
 
-    def answer(self, view: DeviceView) -> Answer:
-        """As ``matches``, with the cost of the evaluation as Kubernetes counts it. Slower."""
+    def answer(self, view: DeviceView, *, limit: int = LIMIT) -> Answer:
+        """As ``matches``, with the cost of the evaluation as Kubernetes counts it; ended where it passes ``limit``. Slower."""
         if view.fault:
             return Answer(is_match=False, error=EvaluationError(view.fault), cost=0)
-        run, slot_count = _plan(self.source, self.root, is_counted=True)
-        frame = self._frame(view, slot_count)
+        if self._counted is None:
+            self._counted = _plan(self.source, self.root, is_counted=True)
+        run, slot_count = self._counted
+        frame = self._frame(view, slot_count, limit)
         try:
             return Answer(is_match=as_bool(run(frame)), error=None, cost=frame.cost)
         except EvaluationError as err:

@@ -17,6 +17,7 @@ from driver.api.gpu_config import (
     TopologyPolicy,
     decode_config,
 )
+from driver.api.sharing import Interval, Mps, TimeSlicing
 from driver.errors import ConfigInvalid
 
 GPU = {"apiVersion": NVIDIA_VERSION, "kind": "GpuConfig"}
@@ -52,25 +53,51 @@ def test_a_policy_is_not_looked_into() -> None:
     assert decode({"apiVersion": OWN_VERSION, "kind": "TopologyPolicy", "fresh": {"x": [1]}}) == TopologyPolicy()
 
 
-@pytest.mark.parametrize("kind", ["GpuConfig", "MigDeviceConfig"])
 @pytest.mark.parametrize(
-    "sharing",
-    [{"strategy": "TimeSlicing"}, {"strategy": "mps"}, {}, [], "MPS", False, 0],
-    ids=["time slices", "wrong case", "empty", "list", "text", "false", "zero"],
+    ("sharing", "value"),
+    [
+        ({"strategy": "TimeSlicing"}, TimeSlicing(interval=Interval.DEFAULT)),
+        ({"strategy": "TimeSlicing", "timeSlicingConfig": {}}, TimeSlicing(interval=Interval.DEFAULT)),
+        ({"strategy": "TimeSlicing", "timeSlicingConfig": {"interval": "Long"}}, TimeSlicing(interval=Interval.LONG)),
+        ({"strategy": "MPS"}, Mps()),
+        ({"strategy": "MPS", "mpsConfig": None}, Mps()),
+        (
+            {
+                "strategy": "MPS",
+                "mpsConfig": {
+                    "defaultActiveThreadPercentage": 50,
+                    "defaultPinnedDeviceMemoryLimit": "10Gi",
+                    "defaultPerDevicePinnedMemoryLimit": {"0": "5Gi", "GPU-1": 1048576},
+                    "multiUser": True,
+                },
+            },
+            Mps(
+                thread_percentage=50,
+                memory_mib=10240,
+                memory_mib_by_device=(("0", 5120), ("GPU-1", 1)),
+                is_multi_user=True,
+            ),
+        ),
+        ({"strategy": "MPS", "mpsConfig": {"defaultPinnedDeviceMemoryLimit": "1500M"}}, Mps(memory_mib=1430)),
+    ],
+    ids=["time slices", "defaults", "long", "MPS", "MPS, null", "all of MPS", "cut to MiB"],
 )
-def test_a_sharing_block_is_refused_not_ignored(kind: str, sharing: object) -> None:
-    """R44: a pod that asked for limits must not run without them."""
-    (fault,) = faults({"apiVersion": NVIDIA_VERSION, "kind": kind, "sharing": sharing})
-    assert fault == "sharing: this version of the driver cannot share a device between claims; leave the block out"
+def test_sharing_is_read_with_nvidias_defaults(sharing: object, value: object) -> None:
+    assert decode({**GPU, "sharing": sharing}) == GpuConfig(sharing=value)  # type: ignore[arg-type]  # a value of the table
+
+
+def test_a_mig_device_is_shared_in_the_same_words() -> None:
+    config = {"apiVersion": NVIDIA_VERSION, "kind": "MigDeviceConfig", "sharing": {"strategy": "MPS"}}
+    assert decode(config) == MigDeviceConfig(sharing=Mps())
 
 
 def test_b67_every_fault_is_told_at_once() -> None:
     text = b'{"apiVersion": "%s", "kind": "GpuConfig", "Sharing": {}, "extra": 1, "extra": 2, "sharing": {}}'
     assert faults(text % NVIDIA_VERSION.encode()) == (
         "extra: stands there twice",
-        "Sharing: unknown field, allowed are apiVersion, kind, sharing; did you mean 'sharing'?",
+        "Sharing: unknown field, allowed are apiVersion, kind, sharing",
         "extra: unknown field, allowed are apiVersion, kind, sharing",
-        "sharing: this version of the driver cannot share a device between claims; leave the block out",
+        "sharing.strategy: missing, allowed are TimeSlicing, MPS",
     )
 
 

@@ -17,6 +17,8 @@ CASES = {
     "already legal": ("580.126.20", "580.126.20"),
     "all zeros": ("00.00.00", "0.0.0"),
     "a fourth part is cut": ("580.82.07.01", "580.82.7"),
+    # https://github.com/ROCm/gpu-operator/issues/609
+    "a fourth part with more digits than the others": ("6.19.14.31400000", "6.19.14"),
     "spaces around": (" 580.95.05\n", "580.95.5"),
     "prerelease": ("615.1.0-rc.1", "615.1.0-rc.1"),
     "build": ("615.1.0+grid", "615.1.0+grid"),
