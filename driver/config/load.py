@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from driver.config.settings import GROUPS, Setting, Settings, declared
+from driver.config.setting import Setting
+from driver.config.settings import GROUPS, Settings, declared
 from driver.config.sources import CONFIG_FLAG, CONFIG_VARIABLE, Fault, Given, read_environment, read_file, read_flags
 from driver.errors import SettingsInvalid
 
 PRINT_FLAG = "--print-settings"
+_NAMES, _CHECK = "names_of_settings", "check_settings"
 
 
-def add_flags(parser: argparse.ArgumentParser, only: Collection[str] | None = None) -> None:
-    """Give a parser the flags of the settings (``only`` these), in groups, and ``--config`` and ``--print-settings``."""
+def add_flags(
+    parser: argparse.ArgumentParser, only: Collection[str] | None = None, *, check: Callable[[Settings], object] | None = None
+) -> None:
+    """Give a parser the flags of the settings (``only`` these), in groups, and ``--config`` and ``--print-settings``.
+
+    ``check`` raises ``SettingsInvalid`` where settings are right one by one and do not go together.
+    """
+    names = tuple(each.name for each in declared() if only is None or each.name in only)
+    parser.set_defaults(**{_NAMES: names, _CHECK: check})
     for group, title in GROUPS.items():
         chosen = [each for each in declared() if each.group == group and (only is None or each.name in only)]
         if not chosen:
@@ -33,7 +42,7 @@ def add_flags(parser: argparse.ArgumentParser, only: Collection[str] | None = No
         PRINT_FLAG,
         action="store_true",
         default=False,
-        help="print every setting and where it comes from, in the form of a config file, and end",
+        help="print every setting of this command and where it comes from, in the form of a config file, and end",
     )
 
 
@@ -65,10 +74,25 @@ def load(args: argparse.Namespace, environ: Mapping[str, str], *, required: Coll
     return Settings(**found, origins=origins)
 
 
-def encode_settings(settings: Settings) -> str:
+def encode_own_settings(args: argparse.Namespace, environ: Mapping[str, str]) -> str:
+    """What a command with these flags would go by: ``encode_settings`` of its own settings.
+
+    Raises:
+        SettingsInvalid: it would refuse them.
+    """
+    settings = load(args, environ)
+    check = getattr(args, _CHECK)
+    if check is not None:
+        check(settings)
+    return encode_settings(settings, getattr(args, _NAMES))
+
+
+def encode_settings(settings: Settings, only: Collection[str] | None = None) -> str:
     """The settings as a config file that says where each came from; what is unset is there as a comment."""
     lines = []
     for each, text in zip(declared(), settings.said().values(), strict=True):
+        if only is not None and each.name not in only:
+            continue
         origin = " ".join(settings.origins.get(each.name, "default").split())
         lines.append(f"{each.key}: {_quoted(text)}  # {origin}" if text else f"# {each.key}:  # {origin}")
     return "\n".join(lines) + "\n"
@@ -92,5 +116,5 @@ def _missing(each: Setting) -> Fault:
 
 def _sentence(faults: Sequence[Fault]) -> str:
     if len(faults) == 1:
-        return f"setting {faults[0]}"
+        return str(faults[0])
     return "\n".join([f"{len(faults)} settings are wrong:", *(f"  {fault}" for fault in faults)])

@@ -1,4 +1,4 @@
-"""Every setting of the node half, each declared once."""
+"""Every setting of both halves, each declared once; ``controller_settings`` has the declarations of the controller's own."""
 
 from __future__ import annotations
 
@@ -7,55 +7,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 from driver import log
+from driver.config import controller_settings as controller
+from driver.config import health_settings as health
 from driver.config import values
+from driver.config.setting import Setting, Value
 from driver.host.roots import Roots
-
-Value: TypeAlias = "str | Path | None"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """One setting with all its names."""
-
-    group: str
-    parse: Callable[[str], Value]
-    metavar: str
-    help: str
-    default: Value = None
-    derive: Callable[[Mapping[str, Any]], Value] | None = None
-    """Makes the default from the settings declared above this one."""
-    default_shown: str = ""
-    """The default in words, where its value does not say it."""
-    variable: str | None = None
-    """What the world calls it already; ``GPU_DRA_...`` beats it."""
-    name: str = ""
-    """The name of the annotated field."""
-
-    @property
-    def flag(self) -> str:
-        """``--kubelet-root``."""
-        return "--" + self.name.replace("_", "-")
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """``GPU_DRA_KUBELET_ROOT`` and what the world calls it."""
-        own = f"GPU_DRA_{self.name.upper()}"
-        return (own,) if self.variable is None else (own, self.variable)
-
-    @property
-    def key(self) -> str:
-        """``kubeletRoot``, in the config file."""
-        first, *rest = self.name.split("_")
-        return first + "".join(word.capitalize() for word in rest)
-
 
 GROUPS: Mapping[str, str] = {
     "hardware": "where the GPUs are looked up",
+    "health": "when a GPU is not fit to be given out",
     "cluster": "who this node is, and who allocates its devices",
     "folders": "where files and sockets go",
+    "figures": "what is served for Prometheus",
+    "controller": "who leads, and how long things may wait",
     "process": "logs and health",
 }
 
@@ -83,6 +50,23 @@ _NVML_LIBRARY = Setting(
     help="libnvidia-ml.so.1 itself",
     default_shown="found below the driver root",
 )
+_MIG = Setting(
+    group="hardware",
+    parse=values.choice("auto", "static", "dynamic", "off"),
+    metavar="auto|static|dynamic|off",
+    help="MIG devices that are published: those that are there (static), those that claims can have made (dynamic; needs shared"
+    " counters, Kubernetes 1.36), none (off); auto is dynamic where nobody else uses MIG and the mode needs no reset",
+    default="auto",
+)
+_CONSUMABLE_SHARES = Setting(
+    group="hardware",
+    parse=values.parse_shares,
+    metavar="disabled|memory|memory:GPU,...",
+    help="GPUs that several claims may divide by memory (Kubernetes 1.36): none, all, or these (device names, PCI addresses or"
+    " UUIDs); a claim that says no amount still gets a whole GPU (docs/sharing.md)",
+    default="disabled",
+    variable="CONSUMABLE_SHARES",
+)
 _NODE_NAME = Setting(
     group="cluster",
     parse=values.parse_node_name,
@@ -102,8 +86,25 @@ _ALLOCATION = Setting(
     group="cluster",
     parse=values.choice("scheduler", "controller"),
     metavar="scheduler|controller",
-    help="who may give this node's devices away: kube-scheduler, or the gpu-dra controller (a taint then fences the devices)",
+    help="who may give this node's devices away: kube-scheduler, or the gpu-dra controller (a taint then fences the devices);"
+    " the node's label gpu.nvidia.com/allocator beats it, and is heeded at run time (docs/fence.md)",
     default="scheduler",
+)
+_DRAIN_TIME = Setting(
+    group="cluster",
+    parse=values.parse_seconds,
+    metavar="TIME",
+    help="how long devices are nobody's before they go from kube-scheduler to the controller, as 900, 900s or 15m: longer than"
+    " kube-scheduler may take from choosing a device to writing it down (600 s for volumes, 300 s for gangs)",
+    default=900,
+)
+_CONTROLLER_LEASE = Setting(
+    group="cluster",
+    parse=values.parse_object_name,
+    metavar="NAMESPACE/NAME",
+    help="the lease of the gpu-dra controller: where it was over for the drain time, a node leaves the controller without being"
+    " let go",
+    default="gpu-dra/gpu-dra-controller",
 )
 _KUBECONFIG = Setting(
     group="cluster",
@@ -125,7 +126,16 @@ _HEALTH_ADDRESS = Setting(
     group="process",
     parse=values.parse_address,
     metavar="ADDRESS",
-    help="serve the gRPC health service here, for probes: HOST:PORT, :PORT or unix:/path",
+    help="serve health here, for probes: HOST:PORT, :PORT or unix:/path; gRPC of the kubelet plugin, HTTP with metrics (and no"
+    " unix socket) of the controller",
+    default="",
+    default_shown="not served",
+)
+_METRICS_ADDRESS = Setting(
+    group="figures",
+    parse=values.parse_address,
+    metavar="ADDRESS",
+    help="serve /metrics here over HTTP: HOST:PORT or :PORT (docs/metrics.md)",
     default="",
     default_shown="not served",
 )
@@ -173,9 +183,16 @@ class Settings:
             "the driver root",
         ),
     ]
+    mig: Annotated[Literal["auto", "static", "dynamic", "off"], _MIG]
+    consumable_shares: Annotated[str, _CONSUMABLE_SHARES]
+    ignored_xids: Annotated[str, health.IGNORED_XIDS]
+    evict_for: Annotated[str, health.EVICT_FOR]
+    health_events: Annotated[Literal["on", "off"], health.HEALTH_EVENTS]
     node_name: Annotated[str, _NODE_NAME]
     driver_name: Annotated[str, _DRIVER_NAME]
     allocation: Annotated[Literal["scheduler", "controller"], _ALLOCATION]
+    drain_time: Annotated[int, _DRAIN_TIME]
+    controller_lease: Annotated[str, _CONTROLLER_LEASE]
     kubeconfig: Annotated[Path | None, _KUBECONFIG]
     pod_uid: Annotated[str, _POD_UID]
     kubelet_root: Annotated[Path, _folder("folders", "the kubelet's own root", "/var/lib/kubelet")]
@@ -198,6 +215,15 @@ class Settings:
         ),
     ]
     cdi_root: Annotated[Path, _folder("folders", "where the container runtime reads CDI files", "/var/run/cdi")]
+    mps_dir: Annotated[
+        Path,
+        _folder(
+            "folders",
+            "folders of MPS daemons, of which containers get the pipes and the shared memory; in memory (tmpfs), and where"
+            " the container runtime sees the same path",
+            "/run/gpu-dra/mps",
+        ),
+    ]
     mock_state_dir: Annotated[
         Path,
         _derived_folder(
@@ -207,6 +233,17 @@ class Settings:
             "<plugin dir>/mock",
         ),
     ]
+    metrics_address: Annotated[str, _METRICS_ADDRESS]
+    namespace: Annotated[str, controller.NAMESPACE]
+    lease_name: Annotated[str, controller.LEASE_NAME]
+    pod_name: Annotated[str, controller.POD_NAME]
+    lease_s: Annotated[float, controller.LEASE_S]
+    renew_s: Annotated[float, controller.RENEW_S]
+    retry_s: Annotated[float, controller.RETRY_S]
+    request_timeout_s: Annotated[float, controller.REQUEST_TIMEOUT_S]
+    unbound_s: Annotated[float, controller.UNBOUND_S]
+    schedulers: Annotated[str, controller.SCHEDULERS]
+    hold: Annotated[Literal["on", "off"], controller.HOLD]
     health_address: Annotated[str, _HEALTH_ADDRESS]
     log_format: Annotated[Literal["json", "text"], _LOG_FORMAT]
     log_level: Annotated[Literal["debug", "info", "warning", "error"], _LOG_LEVEL]
@@ -237,3 +274,8 @@ def declared() -> tuple[Setting, ...]:
     hints = get_type_hints(Settings, include_extras=True)
     marked = ((name, getattr(hint, "__metadata__", ())) for name, hint in hints.items())
     return tuple(dataclasses.replace(mark[0], name=name) for name, mark in marked if mark)
+
+
+def names_of(*groups: str) -> frozenset[str]:
+    """The settings of these groups, for ``add_flags``."""
+    return frozenset(each.name for each in declared() if each.group in groups)

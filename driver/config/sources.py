@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from driver.config.settings import Setting, declared
+from driver.config.setting import Setting
+from driver.config.settings import declared
 from driver.config.values import shown
 
 CONFIG_FLAG = "--config"

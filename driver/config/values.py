@@ -6,12 +6,16 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from driver.names import is_dns_subdomain
+from driver.names import is_dns_label, is_dns_subdomain
 
 _POD_UID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _MACHINE = re.compile(r"[^\s@\x00-\x1f][^\x00-\x1f]*")
+_SHARES = re.compile(r"disabled|memory(:[A-Za-z0-9:.-]{1,64}(,[A-Za-z0-9:.-]{1,64})*)?")
 _PORT = re.compile(r"[0-9]{1,5}")
 _HOST = re.compile(r"[A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]")
+_DECIMAL = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
+_TIME = re.compile(r"([0-9]{1,6})([smh]?)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 _SHOWN = 60
 
 
@@ -66,10 +70,70 @@ def parse_nvml(text: str) -> str:
     raise ValueError(f"{shown(text)} is no NVML; say real, mock:dgx-h100, mock:dgx-h100@node-b or mock:/path/of/machine.yaml")
 
 
+def parse_shares(text: str) -> str:
+    """``disabled``, ``memory``, or ``memory:`` and a list of GPUs; whether they are there, the node says."""
+    if not _SHARES.fullmatch(text):
+        raise ValueError(
+            f"{shown(text)} is no way to divide GPUs; say disabled, memory, or memory:GPU,GPU "
+            "(device names, PCI addresses or UUIDs)"
+        )
+    return text
+
+
 def parse_pod_uid(text: str) -> str:
     """The uid of the pod that this process runs in; it becomes a part of socket names."""
     if not _POD_UID.fullmatch(text):
         raise ValueError(f"{shown(text)} is no pod uid; take it from the downward API (fieldRef metadata.uid)")
+    return text
+
+
+def parse_seconds(text: str) -> int:
+    """A time in whole seconds, minutes or hours, at least a second: ``900``, ``900s``, ``15m``, ``1h``."""
+    match = _TIME.fullmatch(text)
+    if not match:
+        raise ValueError(f"{shown(text)} is no time; say 900, 900s, 15m or 1h")
+    seconds = int(match[1]) * _SECONDS[match[2]]
+    if not seconds:
+        raise ValueError(f"{shown(text)} is too short; say at least 1s, such as 900s, 15m or 1h")
+    return seconds
+
+
+def parse_decimal_seconds(text: str) -> float:
+    """A time in seconds, with or without a fraction: ``60``, ``1.5``."""
+    if not _DECIMAL.fullmatch(text):
+        raise ValueError(f"{shown(text)} is no time; say seconds, such as 60 or 1.5")
+    if not float(text):
+        raise ValueError(f"{shown(text)} s is too short; say more than 0 seconds, such as 60 or 1.5")
+    return float(text)
+
+
+def parse_namespace(text: str) -> str:
+    """A namespace's name."""
+    if not is_dns_label(text):
+        raise ValueError(f"{shown(text)} is no namespace; give the name that `kubectl get namespaces` shows")
+    return text
+
+
+def parse_object_in_namespace(text: str) -> str:
+    """An object's name."""
+    if not is_dns_subdomain(text):
+        raise ValueError(f"{shown(text)} is no object's name; say one such as gpu-dra-controller (lower case, digits, - and .)")
+    return text
+
+
+def parse_names(text: str) -> str:
+    """Names with commas between them, at least one."""
+    names = [each.strip() for each in text.split(",")]
+    if not all(is_dns_subdomain(each) for each in names):
+        raise ValueError(f"{shown(text)} is no list of names; say one or more, such as default-scheduler,batch")
+    return ",".join(dict.fromkeys(names))
+
+
+def parse_object_name(text: str) -> str:
+    """The namespace and the name of an object: ``gpu-dra/gpu-dra-controller``."""
+    namespace, slash, name = text.partition("/")
+    if not slash or not is_dns_label(namespace) or not is_dns_subdomain(name):
+        raise ValueError(f"{shown(text)} is not NAMESPACE/NAME; say it as in gpu-dra/gpu-dra-controller")
     return text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import socket
 from pathlib import Path
 
 import pytest
@@ -43,16 +44,35 @@ def test_the_defaults_serve_an_ordinary_node() -> None:
         "proc_root": "/proc",
         "driver_root": "/",
         "driver_root_on_host": "/",
+        "mig": "auto",
+        "consumable_shares": "disabled",
+        "ignored_xids": "",
+        "evict_for": "",
+        "health_events": "on",
         "node_name": "",
         "driver_name": "gpu.nvidia.com",
         "allocation": "scheduler",
+        "drain_time": "900",
+        "controller_lease": "gpu-dra/gpu-dra-controller",
         "kubeconfig": None,
         "pod_uid": "",
         "kubelet_root": "/var/lib/kubelet",
         "registry_dir": "/var/lib/kubelet/plugins_registry",
         "plugin_dir": "/var/lib/kubelet/plugins/gpu.nvidia.com",
         "cdi_root": "/var/run/cdi",
+        "mps_dir": "/run/gpu-dra/mps",
         "mock_state_dir": "/var/lib/kubelet/plugins/gpu.nvidia.com/mock",
+        "namespace": "gpu-dra",
+        "lease_name": "gpu-dra-controller",
+        "pod_name": socket.gethostname().lower(),
+        "lease_s": "15.0",
+        "renew_s": "10.0",
+        "retry_s": "2.0",
+        "request_timeout_s": "5.0",
+        "unbound_s": "60.0",
+        "schedulers": "default-scheduler",
+        "hold": "on",
+        "metrics_address": "",
         "health_address": "",
         "log_format": "json",
         "log_level": "info",

@@ -19,6 +19,8 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "nvml": values.parse_nvml,
     "pod": values.parse_pod_uid,
     "address": values.parse_address,
+    "time": values.parse_seconds,
+    "object": values.parse_object_name,
     "choice": values.choice("json", "text"),
 }
 
@@ -44,6 +46,11 @@ PARSERS: dict[str, Callable[[str], object]] = {
         ("address", "[::1]:80", "[::1]:80"),
         ("address", "unix:/run//gpu-dra/health.sock", "unix:/run/gpu-dra/health.sock"),
         ("address", "unix:///run/gpu-dra/health.sock", "unix:/run/gpu-dra/health.sock"),
+        ("time", "900", 900),
+        ("time", "90s", 90),
+        ("time", "15m", 900),
+        ("time", "1h", 3600),
+        ("object", "gpu-dra/gpu-dra-controller", "gpu-dra/gpu-dra-controller"),
         ("choice", "text", "text"),
     ],
 )
@@ -54,6 +61,11 @@ def test_a_right_text_becomes_its_value(kind: str, text: str, value: object) -> 
 @pytest.mark.parametrize(
     ("kind", "text", "says"),
     [
+        pytest.param("time", "0", "is too short; say at least 1s, such as 900s, 15m or 1h", id="no time at all"),
+        pytest.param("time", "15 min", "is no time", id="a unit that is none"),
+        pytest.param("time", "-1", "is no time", id="a time before now"),
+        pytest.param("object", "gpu-dra-controller", "is not NAMESPACE/NAME", id="a name without a namespace"),
+        pytest.param("object", "../x", "is not NAMESPACE/NAME", id="a namespace that is none"),
         pytest.param("path", "", "is not absolute; give a path that starts with /", id="an empty path"),
         pytest.param("path", "run/x", "is not absolute", id="a relative path"),
         pytest.param("path", "/a\x00b", "holds a NUL", id="a path with a NUL"),

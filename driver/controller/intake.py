@@ -1,0 +1,134 @@
+"""Everything that is watched, as one row of values for the decision thread."""
+
+from __future__ import annotations
+
+import enum
+import queue
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from driver import log
+from driver.controller.books.volumes import VOLUME_CLAIMS, VOLUMES
+from driver.controller.objects.model import CLAIMS, CLASSES, NODES, PODS
+from driver.controller.objects.reductions import ClaimReduction, NodeReduction, PodReduction, reduce_class
+from driver.controller.objects.slice_reduction import SliceReduction
+from driver.controller.objects.taint_rules import TAINT_RULES
+from driver.controller.writing.writer import Report
+from driver.errors import NotFound
+from driver.kube.client import KubeClient
+from driver.kube.resources import EVERYTHING, RESOURCE_SLICES, Resource, Selection
+from driver.kube.watch import Failed, Listed, Seen, Watcher
+
+_LOG = log.logger(__name__)
+_STOP_S = 2.0
+
+
+class Source(enum.Enum):
+    """What is watched, in the order in which it is best learned: a claim means most where its pods and nodes are known."""
+
+    CLASSES = "deviceclasses"
+    RULES = "devicetaintrules"
+    NODES = "nodes"
+    VOLUMES = "persistentvolumes"
+    VOLUME_CLAIMS = "persistentvolumeclaims"
+    SLICES = "resourceslices"
+    CLAIMS = "resourceclaims"
+    PODS = "pods"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """Something that a watch said."""
+
+    source: Source
+    seen: Seen[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broke:
+    """A thread ended by an error that nobody foresaw."""
+
+    error: Exception
+
+
+class Stop(enum.Enum):
+    """The last value there is."""
+
+    STOP = "stop"
+
+
+Message: TypeAlias = Told | Report | Broke | Stop
+RESOURCES: Mapping[Source, Resource[Any]] = {
+    Source.CLASSES: CLASSES,
+    Source.RULES: TAINT_RULES,
+    Source.NODES: NODES,
+    Source.VOLUMES: VOLUMES,
+    Source.VOLUME_CLAIMS: VOLUME_CLAIMS,
+    Source.SLICES: RESOURCE_SLICES,
+    Source.CLAIMS: CLAIMS,
+    Source.PODS: PODS,
+}
+
+
+def build_reductions() -> Mapping[Source, Callable[[Any], Any]]:
+    """How objects are made smaller as soon as they come. Each is one watch's own."""
+    return {
+        Source.CLASSES: reduce_class,
+        Source.NODES: NodeReduction(),
+        Source.SLICES: SliceReduction(),
+        Source.CLAIMS: ClaimReduction(),
+        Source.PODS: PodReduction(),
+    }
+
+
+class Intake:
+    """A watcher and a thread for each source. ``put`` is called in these threads."""
+
+    def __init__(self, driver: str, make_client: Callable[[], KubeClient], put: Callable[[Message], None]) -> None:
+        self._put = put
+        self._client = make_client()
+        reductions = build_reductions()
+        self._watchers = {
+            source: Watcher(self._client, resource, _select(source, driver), reduce=reductions.get(source))
+            for source, resource in RESOURCES.items()
+        }
+        self._threads = [
+            threading.Thread(target=self._run, args=(source,), name=f"watch-{source.value}", daemon=True)
+            for source in RESOURCES
+        ]
+
+    def start(self) -> None:
+        """List and watch. Each list is consistent: it is asked for without a resourceVersion."""
+        for each in self._threads:
+            each.start()
+
+    def stop(self) -> None:
+        """End, also in the middle of a list."""
+        for watcher in self._watchers.values():
+            watcher.stop()
+        for each in self._threads:
+            if each.ident is not None:
+                each.join(_STOP_S)
+        self._client.close()
+
+    def _run(self, source: Source) -> None:
+        watcher = self._watchers[source]
+        try:
+            for seen in watcher.changes():
+                if source is Source.RULES and isinstance(seen, Failed) and isinstance(seen.error, NotFound):
+                    log.event(_LOG, log.INFO, "DeviceTaintRules are not served here", error=seen.error)
+                    self._put(Told(source=source, seen=Listed(resource_version="", uids=frozenset())))
+                    return
+                self._put(Told(source=source, seen=seen))
+        except Exception as err:  # noqa: BLE001  the outermost loop of a thread: the process must not go on half blind
+            self._put(Broke(error=err))
+
+
+def _select(source: Source, driver: str) -> Selection:
+    """Other drivers' devices are never placed."""
+    return Selection(field_selector=f"spec.driver={driver}") if source is Source.SLICES else EVERYTHING
+
+
+MessageQueue: TypeAlias = "queue.SimpleQueue[Message]"
