@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from driver.errors import SettingsInvalid
@@ -25,6 +25,8 @@ TOKEN_MAX_AGE_S = 60.0
 """The kubelet replaces a token well before it ends; a minute is what the official clients allow themselves."""
 
 _TOKEN_MAX_BYTES = 64 * 1024
+_PORTS = {"https": 443, "http": 80}
+_Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +129,16 @@ def read_credentials(kubeconfig: str = "", context: str = "", environ: Mapping[s
     return read_kubeconfig(_split_paths(kubeconfig, env), context=context, environ=env)
 
 
+def read_namespace(kubeconfig: str = "", context: str = "", environ: Mapping[str, str] | None = None) -> str:
+    """The namespace that ``read_credentials`` with the same arguments comes with: the context's, the pod's own, ``default``."""
+    env = os.environ if environ is None else environ
+    if not kubeconfig and not context and env.get("KUBERNETES_SERVICE_HOST"):
+        return read_text(SERVICE_ACCOUNT_DIR / "namespace", what="the pod's namespace").strip()
+    from driver.kube.kubeconfig import read_context_namespace  # noqa: PLC0415
+
+    return read_context_namespace(_split_paths(kubeconfig, env), context=context) or "default"
+
+
 def read_in_cluster(environ: Mapping[str, str], account_dir: Path = SERVICE_ACCOUNT_DIR) -> Credentials:
     """The service account that every pod is given. Raises ``SettingsInvalid`` where a part of it is missing."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
@@ -151,21 +163,39 @@ def choose_proxy(server: str, configured: str, environ: Mapping[str, str]) -> st
         return configured
     proxy = environ.get(f"{parts.scheme}_proxy") or environ.get(f"{parts.scheme.upper()}_PROXY") or ""
     no_proxy = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
-    return "" if _is_bypassed(parts.hostname or "", no_proxy) else proxy
+    return "" if _is_bypassed(parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0), no_proxy) else proxy
 
 
-def _is_bypassed(host: str, no_proxy: str) -> bool:
-    """Whether ``NO_PROXY`` names the host: a name, a parent domain, an address, or a range, as Go's programs read it."""
-    for entry in (each.strip().lower() for each in no_proxy.split(",")):
-        name = entry.removeprefix("*").removeprefix(".")
-        if entry == "*" or (name and (host == name or host.endswith("." + name))):
-            return True
+def _is_bypassed(host: str, port: int, no_proxy: str) -> bool:
+    """Whether the server needs no proxy, as Go's programs see it: it is on this machine, or ``NO_PROXY`` names it."""
+    address = _read_address(host)
+    if host == "localhost" or (address is not None and address.is_loopback):
+        return True
+    return any(_names(entry.strip().lower(), host, address, port) for entry in no_proxy.split(","))
+
+
+def _names(entry: str, host: str, address: _Address | None, port: int) -> bool:
+    """Whether an entry of ``NO_PROXY`` is the server's name, a parent domain, address or range; some have a port."""
+    if entry == "*":
+        return True
+    plain, _, of_port = entry.rpartition(":") if entry.count(":") == 1 or "]:" in entry else (entry, "", "")
+    if of_port not in ("", str(port)):
+        return False
+    plain = plain.removeprefix("[").removesuffix("]")
+    if address is not None:
         try:
-            if ipaddress.ip_address(host) in ipaddress.ip_network(entry, strict=False):
-                return True
+            return address in ipaddress.ip_network(plain, strict=False)
         except ValueError:
-            continue
-    return False
+            return False
+    name = plain.removeprefix("*").removeprefix(".")
+    return bool(name) and (host == name or host.endswith("." + name))
+
+
+def _read_address(host: str) -> _Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
 
 
 def read_token(path: Path) -> str:

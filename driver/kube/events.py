@@ -23,19 +23,31 @@ import msgspec
 
 from driver import log
 from driver.api.meta_v1 import ObjectMeta
-from driver.errors import ApiError, NotFound
+from driver.errors import ApiError, Forbidden, NotFound
 from driver.kube.client import KubeClient
 from driver.kube.resources import Resource
 
 _LOG = log.logger(__name__)
 
 NOTE_MAX_BYTES = 1024
-QUEUE_MAX = 64
+_TERMINATING = "is being terminated"
+"""In the refusal of what is made in a namespace that goes, which is no missing right."""
 QUIET_S = 600.0
 """How long the same event is only counted. The server forgets events after an hour."""
-_KNOWN_MAX = 256
-_BURST = 25
-_REFILL_S = 12.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventLimits:
+    """How much may be said: ``burst`` events at once, and one more every ``refill_s``. The defaults are one node's."""
+
+    queue_max: int = 64
+    known_max: int = 256
+    """Events that are remembered, to be counted when they come again."""
+    burst: int = 25
+    refill_s: float = 12.0
+
+
+ONE_NODE = EventLimits()
 
 
 class ObjectReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -99,9 +111,17 @@ class _Outcome(enum.Enum):
 class EventRecorder:
     """Records events from any thread."""
 
-    def __init__(self, client: KubeClient, source: Source, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        source: Source,
+        *,
+        limits: EventLimits = ONE_NODE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._client = client
         self._source = source
+        self._limits = limits
         self._clock = clock
         self._wake = threading.Condition()
         self._queue: deque[Event] = deque()
@@ -109,7 +129,8 @@ class EventRecorder:
         self._dropped = 0
         self._is_busy = False
         self._is_stopped = False
-        self._tokens = float(_BURST)
+        self._is_forbidden = False
+        self._tokens = float(self._limits.burst)
         self._counted_at = clock()
         self._thread: threading.Thread | None = None
 
@@ -134,7 +155,7 @@ class EventRecorder:
             type="Warning" if is_warning else "Normal",
         )
         with self._wake:
-            if self._is_stopped or len(self._queue) >= QUEUE_MAX:
+            if self._is_stopped or len(self._queue) >= self._limits.queue_max:
                 self._dropped += 1
                 return
             self._queue.append(event)
@@ -188,10 +209,21 @@ class EventRecorder:
                 else self._client.create(EVENTS, event, namespace=event.metadata.namespace).metadata
             )
         except ApiError as err:
-            log.event(_LOG, log.DEBUG, "an event was not taken", reason=event.reason, error=err)
+            self._tell_lost(event, err)
             return _Outcome.LOST
+        self._is_forbidden = False
         self._remember(key, _Told(metadata, self._clock(), told.count if told is not None else 1))
         return _Outcome.SENT
+
+    def _tell_lost(self, event: Event, err: ApiError) -> None:
+        """A right that is missing is said once: nobody would ever see why something waits, nor that it could be seen."""
+        is_news = isinstance(err, Forbidden) and _TERMINATING not in str(err) and not self._is_forbidden
+        if not is_news:
+            log.event(_LOG, log.DEBUG, "an event was not taken", reason=event.reason, error=err)
+            return
+        self._is_forbidden = True
+        text = "events may not be written: give the service account the right to create and patch events.k8s.io/events"
+        log.event(_LOG, log.WARNING, text, reason=event.reason, namespace=event.metadata.namespace, error=err)
 
     def _send_again(self, told: _Told, event: Event) -> ObjectMeta:
         """Add to the series of an event that was sent; where the server forgot it, send it anew."""
@@ -204,12 +236,12 @@ class EventRecorder:
     def _remember(self, key: tuple[object, ...], told: _Told) -> None:
         self._told[key] = told
         self._told.move_to_end(key)
-        if len(self._told) > _KNOWN_MAX:
+        if len(self._told) > self._limits.known_max:
             self._told.popitem(last=False)
 
     def _take_token(self) -> bool:
         now = self._clock()
-        self._tokens = min(float(_BURST), self._tokens + (now - self._counted_at) / _REFILL_S)
+        self._tokens = min(float(self._limits.burst), self._tokens + (now - self._counted_at) / self._limits.refill_s)
         self._counted_at = now
         if self._tokens < 1:
             return False

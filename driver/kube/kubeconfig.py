@@ -10,7 +10,7 @@ import binascii
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -28,8 +28,12 @@ from driver.kube.credentials import (
     read_text,
 )
 
+if TYPE_CHECKING:
+    from driver.kube.exec_credentials import PluginCredentials
+
 _MAX_BYTES = 4 << 20
 _WHERE_ABSENT = "name one with --kubeconfig or $KUBECONFIG"
+_WHAT_IS_RIGHT = "`kubectl config view --raw` prints a whole one"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -75,18 +79,36 @@ class _Entry:
 
 def read_kubeconfig(paths: Sequence[Path], *, context: str, environ: Mapping[str, str]) -> Credentials:
     """Credentials of ``context``, or of the current one. A name that two files define is taken from the first."""
-    documents = [(path, _read_document(path)) for path in paths if path.exists() or len(paths) == 1]
-    if not documents:
-        raise SettingsInvalid(f"kubeconfig: none of {', '.join(map(str, paths))} exists; give --kubeconfig, or run in a pod")
-    name = context or next((str(each["current-context"]) for _, each in documents if each.get("current-context")), "")
+    documents = _read_documents(paths)
+    name = _choose_context(documents, context)
     files = ", ".join(str(path) for path, _ in documents)
-    if not name:
-        raise SettingsInvalid(f"kubeconfig {files}: current-context is not set; set it, or name a context")
     chosen = _find(documents, ("contexts", "context"), name, named_by="the chosen context")
     cluster = _find(documents, ("clusters", "cluster"), chosen.text("cluster"), named_by=f"{chosen.where}.cluster")
     user_name = chosen.text("user")
     user = _find(documents, ("users", "user"), user_name, named_by=f"{chosen.where}.user") if user_name else None
     return _build_credentials(cluster, user, environ, source=f"context {name!r} of kubeconfig {files}")
+
+
+def read_context_namespace(paths: Sequence[Path], *, context: str) -> str:
+    """The namespace of ``context``, or of the current one; empty where it names none."""
+    documents = _read_documents(paths)
+    name = _choose_context(documents, context)
+    return _find(documents, ("contexts", "context"), name, named_by="the chosen context").text("namespace")
+
+
+def _read_documents(paths: Sequence[Path]) -> list[tuple[Path, Mapping[str, Any]]]:
+    documents = [(path, _read_document(path)) for path in paths if path.exists() or len(paths) == 1]
+    if not documents:
+        raise SettingsInvalid(f"kubeconfig: none of {', '.join(map(str, paths))} exists; give --kubeconfig, or run in a pod")
+    return documents
+
+
+def _choose_context(documents: Sequence[tuple[Path, Mapping[str, Any]]], context: str) -> str:
+    name = context or next((str(each["current-context"]) for _, each in documents if each.get("current-context")), "")
+    if not name:
+        files = ", ".join(str(path) for path, _ in documents)
+        raise SettingsInvalid(f"kubeconfig {files}: current-context is not set; `kubectl config use-context` sets it")
+    return name
 
 
 def _build_credentials(cluster: _Entry, user: _Entry | None, environ: Mapping[str, str], *, source: str) -> Credentials:
@@ -118,11 +140,19 @@ def _read_user(user: _Entry | None) -> tuple[Authorization, str, str]:
         raise user.fault("auth-provider", "is no longer known to Kubernetes (since 1.26); use an exec plugin")
     cert_pem, key_pem = user.pem("client-certificate"), user.pem("client-key")
     if user.fields.get("exec"):
-        from driver.kube.exec_credentials import run_exec_plugin  # noqa: PLC0415  costs 13 MB, and a pod never needs it
-
-        found = run_exec_plugin(user.fields["exec"], directory=user.file.parent, where=f"kubeconfig {user.file}: {user.where}")
+        found = _run_plugin(user)
         return found.authorization, found.client_cert_pem or cert_pem, found.client_key_pem or key_pem
     return _choose_header(user), cert_pem, key_pem
+
+
+def _run_plugin(user: _Entry) -> PluginCredentials:
+    try:
+        from driver.kube.exec_credentials import run_exec_plugin  # noqa: PLC0415  costs 13 MB, and a pod never needs it
+    except ModuleNotFoundError as err:
+        raise user.fault(
+            "exec", f"needs a package that is not installed ({err.name}): pip install 'gpu-dra[kubeconfig-plugins]'"
+        ) from err
+    return run_exec_plugin(user.fields["exec"], directory=user.file.parent, where=f"kubeconfig {user.file}: {user.where}")
 
 
 def _choose_header(user: _Entry) -> Authorization:
@@ -144,9 +174,9 @@ def _read_document(path: Path) -> Mapping[str, Any]:
     except (yaml.YAMLError, RecursionError, ValueError) as err:
         mark = getattr(err, "problem_mark", None)
         at = f" at line {mark.line + 1}" if mark else ""
-        raise SettingsInvalid(f"kubeconfig {path}: not YAML{at}") from err
+        raise SettingsInvalid(f"kubeconfig {path}: not YAML{at}; {_WHAT_IS_RIGHT}") from err
     if not isinstance(document, dict):
-        raise SettingsInvalid(f"kubeconfig {path}: must be a mapping with clusters, users and contexts")
+        raise SettingsInvalid(f"kubeconfig {path}: must be a mapping with clusters, users and contexts; {_WHAT_IS_RIGHT}")
     return document
 
 
@@ -161,7 +191,8 @@ def _find(documents: Sequence[tuple[Path, Mapping[str, Any]]], kind: tuple[str, 
                 return _Entry(file=path, where=f"{plural}[{name}].{singular}", fields=fields)
     files = ", ".join(str(path) for path, _ in documents)
     known = sorted(str(each.get("name")) for path, doc in documents for each in _named_entries(path, doc, plural))
-    raise SettingsInvalid(f"kubeconfig {files}: {named_by} is {name!r}, and {plural} has only: {', '.join(known) or 'nothing'}")
+    hint = f"has only: {', '.join(known)}; name one of them" if known else f"has nothing; {_WHAT_IS_RIGHT}"
+    raise SettingsInvalid(f"kubeconfig {files}: {named_by} is {name!r}, and {plural} {hint}")
 
 
 def _named_entries(path: Path, document: Mapping[str, Any], plural: str) -> Iterator[Mapping[str, Any]]:

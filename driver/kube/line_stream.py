@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from driver.errors import ApiError
+from driver.kube.connection import Answer
 from driver.kube.transport import Request, errors_mapped
-
-if TYPE_CHECKING:
-    from urllib3 import BaseHTTPResponse
 
 
 class LineStream:
     """The lines of a watch, as they come. Another thread may ``stop`` it; the reader then sees the end of the stream."""
 
-    def __init__(self, request: Request, response: BaseHTTPResponse, *, max_line_bytes: int) -> None:
+    def __init__(self, request: Request, response: Answer, *, max_line_bytes: int) -> None:
         self._request = request
         self._response = response
         self._max_line_bytes = max_line_bytes
@@ -45,7 +42,7 @@ class LineStream:
         self._response.close()
 
     def _read_some(self) -> bytes:
-        with errors_mapped(self._request):
+        with errors_mapped(self._request, self._response.place):
             return self._response.read1(64 * 1024)
 
     def _check_length(self, pending: bytearray) -> None:

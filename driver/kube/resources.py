@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 from urllib.parse import quote
@@ -12,21 +13,49 @@ from driver.api.meta_v1 import ObjectMeta
 from driver.api.resource_v1 import GROUP_VERSION, ResourceClaim, ResourceSlice
 
 
+class Identity(Protocol):
+    """As much of an object's metadata as says which object it is, in which version."""
+
+    @property
+    def name(self) -> str:
+        """The name, unique in its namespace."""
+
+    @property
+    def namespace(self) -> str:
+        """The namespace; empty for kinds that have none."""
+
+    @property
+    def uid(self) -> str:
+        """Another one for an object that was deleted and made again."""
+
+    @property
+    def resource_version(self) -> str:
+        """Another one after every write."""
+
+
 class KubeObject(Protocol):
     """Anything with metadata."""
 
     @property
-    def metadata(self) -> ObjectMeta:
+    def metadata(self) -> Identity:
         """Who the object is."""
 
 
 T = TypeVar("T", bound=KubeObject)
 
 
+class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """What the kubelet says of a Node, as far as a plugin needs it."""
+
+    allocatable: Mapping[str, str] = {}
+    """Resources that pods may ask for by number; those of device plugins, too."""
+
+
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A Node, as far as a plugin needs it: who it is, and its labels."""
+    """A Node, as far as a plugin needs it: who it is, its labels, and who else gives its GPUs out."""
 
     metadata: ObjectMeta
+    status: NodeStatus = NodeStatus()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

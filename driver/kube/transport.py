@@ -6,40 +6,27 @@ had closed while it idled, and a request answered 401 once the token was read ag
 
 from __future__ import annotations
 
+import base64
 import os
-import socket
 import ssl
 import tempfile
-import warnings
+import threading
 from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
-
-import urllib3
-from urllib3.connection import HTTPConnection
-from urllib3.exceptions import HTTPError, LocationValueError, ProtocolError
+from urllib.parse import unquote, urlencode, urlsplit
 
 from driver.errors import ApiUnreachable, Forbidden, SettingsInvalid
+from driver.kube.connection import Answer, Connection, ConnectionLost, Place
 from driver.kube.credentials import Credentials, Tls
+from driver.kube.failures import describe_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from urllib3 import BaseHTTPResponse
-
 _IDEMPOTENT = frozenset({"GET", "PUT", "DELETE"})
-_KEEPALIVE = (
-    *HTTPConnection.default_socket_options,
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 20),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
-    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 40_000),
-)
-"""A server that vanished without a word (a node that lost power) is noticed within 40 s, also by a watch that only listens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +38,10 @@ class Request:
     query: Mapping[str, str]
     body: bytes | None = None
     content_type: str = "application/json"
+    accept: str = "application/json"
     read_timeout_s: float = 30.0
+    is_sent_once: bool = False
+    """Not sent again on a new connection, so that it takes no longer than its two time-outs."""
 
     def __str__(self) -> str:
         """The request as messages name it."""
@@ -59,16 +49,18 @@ class Request:
 
 
 class Transport:
-    """A pool of connections to one server; any thread may use it."""
+    """A pool of connections to one server; any thread may use it. So many ``connections`` are kept while nobody uses them."""
 
-    def __init__(self, credentials: Credentials, *, connect_timeout_s: float = 5.0) -> None:
+    def __init__(self, credentials: Credentials, *, connect_timeout_s: float = 5.0, connections: int = 8) -> None:
         self._credentials = credentials
-        self._server = credentials.endpoint.server
-        self._connect_timeout_s = connect_timeout_s
-        self._headers = {"Accept": "application/json", "User-Agent": "gpu-dra"}
-        self._pool = _build_pool(credentials)
+        self._headers = {"User-Agent": "gpu-dra"}
+        endpoint = credentials.endpoint
+        context = build_tls(endpoint.tls, credentials.source) if endpoint.server.startswith("https://") else None
+        self._place = _build_place(credentials, context)
+        self._pool = _Pool(self._place, connections, connect_timeout_s)
+        self._prefix = urlsplit(endpoint.server).path
 
-    def send(self, request: Request) -> BaseHTTPResponse:
+    def send(self, request: Request) -> Answer:
         """The server's answer, whatever its status, with its body still to be read.
 
         Raises ``ApiUnreachable`` where there is no answer, and ``Forbidden`` where there is nothing to say who we are.
@@ -83,17 +75,31 @@ class Transport:
         """Close the idle connections."""
         self._pool.clear()
 
-    def _send_once_more_if_closed(self, request: Request) -> BaseHTTPResponse:
-        try:
-            return self._send(request)
-        except ProtocolError as err:
-            if request.method not in _IDEMPOTENT:
-                raise _unreachable(request, err) from err
-        with errors_mapped(request):
-            return self._send(request)
+    def _send_once_more_if_closed(self, request: Request) -> Answer:
+        headers = self._build_headers(request)
+        with errors_mapped(request, self._place):
+            try:
+                return self._send(request, headers)
+            except ConnectionLost:
+                if request.method not in _IDEMPOTENT or request.is_sent_once:
+                    raise
+            return self._send(request, headers)
 
-    def _send(self, request: Request) -> BaseHTTPResponse:
-        headers = dict(self._headers)
+    def _send(self, request: Request, headers: Mapping[str, str]) -> Answer:
+        path = self._prefix + request.path + (f"?{urlencode(request.query)}" if request.query else "")
+        connection = self._pool.take()
+        try:
+            return connection.exchange(
+                (request.method, path, request.body, headers),
+                timeout_s=request.read_timeout_s,
+                give_back=self._pool.give_back,
+            )
+        except BaseException:
+            connection.close()
+            raise
+
+    def _build_headers(self, request: Request) -> Mapping[str, str]:
+        headers = {**self._headers, "Accept": request.accept}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         try:
@@ -102,65 +108,92 @@ class Transport:
             raise Forbidden(str(request), 401, str(err)) from err
         if authorization:
             headers["Authorization"] = authorization
-        url = self._server + request.path + (f"?{urlencode(request.query)}" if request.query else "")
-        timeout = urllib3.Timeout(connect=self._connect_timeout_s, read=request.read_timeout_s)
-        try:
-            return self._pool.urlopen(
-                request.method,
-                url,
-                body=request.body,
-                headers=headers,
-                timeout=timeout,
-                retries=False,
-                redirect=False,
-                preload_content=False,
-            )
-        except ProtocolError:
-            raise
-        except (HTTPError, OSError) as err:
-            raise _unreachable(request, err) from err
+        return headers
+
+
+class _Pool:
+    """Connections to one server. The one that was used last serves next, so that those too many fall idle."""
+
+    def __init__(self, place: Place, connections: int, connect_timeout_s: float) -> None:
+        self._place = place
+        self._connect_timeout_s = connect_timeout_s
+        self._idle_max = connections
+        self._guard = threading.Lock()
+        self._idle: list[Connection] = []
+
+    def take(self) -> Connection:
+        """One that waits, else a new one. Raises ``NotConnected``."""
+        while True:
+            with self._guard:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                return Connection(self._place, connect_timeout_s=self._connect_timeout_s)
+            if connection.is_usable():
+                return connection
+            connection.close()
+
+    def give_back(self, connection: Connection) -> None:
+        """It may serve another request."""
+        with self._guard:
+            if len(self._idle) < self._idle_max:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def clear(self) -> None:
+        """Close the idle connections."""
+        with self._guard:
+            idle, self._idle = self._idle, []
+        for each in idle:
+            each.close()
+
+
+def _build_place(credentials: Credentials, context: ssl.SSLContext | None) -> Place:
+    endpoint = credentials.endpoint
+    parts = urlsplit(endpoint.server)
+    host = parts.hostname or ""
+    place = Place(
+        host=host,
+        port=parts.port or (443 if context is not None else 80),
+        tls=context,
+        tls_name=endpoint.tls.server_name or host,
+    )
+    return place if not endpoint.proxy_url else _through_proxy(place, endpoint.proxy_url, credentials.source)
+
+
+def _through_proxy(place: Place, url: str, source: str) -> Place:
+    """Raises ``SettingsInvalid`` for a proxy that is none of HTTP."""
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        port = parts.port or 80
+    except ValueError as err:
+        raise SettingsInvalid(f"{source}: proxy {url!r}: {err}") from err
+    if parts.scheme != "http" or not parts.hostname:
+        raise SettingsInvalid(f"{source}: proxy {url!r}: give it as http://HOST:PORT; no other kind of proxy works")
+    headers = {}
+    if parts.username is not None:
+        text = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers["Proxy-Authorization"] = "Basic " + base64.b64encode(text.encode()).decode()
+    return replace(place, proxy=(parts.hostname, port), proxy_headers=headers)
 
 
 @contextmanager
-def errors_mapped(request: Request) -> Iterator[None]:
-    """Turn what urllib3 raises, also while a body is read, into ``ApiUnreachable``."""
+def errors_mapped(request: Request, place: Place) -> Iterator[None]:
+    """Turn what goes wrong on the way, also while a body is read, into ``ApiUnreachable``."""
     try:
         yield
-    except (HTTPError, OSError, ValueError) as err:
-        raise _unreachable(request, err) from err
+    except (OSError, ValueError) as err:
+        raise ApiUnreachable(str(request), 0, describe_failure(err, place, silence_s=request.read_timeout_s)) from err
 
 
-def _unreachable(request: Request, err: Exception) -> ApiUnreachable:
-    return ApiUnreachable(str(request), 0, f"no answer from the API server: {err}"[:500])
-
-
-def _build_pool(credentials: Credentials) -> urllib3.PoolManager:
-    endpoint = credentials.endpoint
-    context = _build_tls(endpoint.tls, credentials.source) if endpoint.server.startswith("https://") else None
-    settings: dict[str, object] = {"maxsize": 8, "socket_options": _KEEPALIVE}
-    if context is not None:
-        settings["ssl_context"] = context
-        if not endpoint.tls.is_verified:
-            settings |= {"cert_reqs": "CERT_NONE", "assert_hostname": False}
-            warnings.filterwarnings("ignore", category=urllib3.exceptions.InsecureRequestWarning)
-        if endpoint.tls.server_name:
-            settings["server_hostname"] = endpoint.tls.server_name
-    try:
-        if endpoint.proxy_url:
-            return urllib3.ProxyManager(endpoint.proxy_url, num_pools=1, **settings)  # type: ignore[arg-type]
-        return urllib3.PoolManager(num_pools=1, **settings)  # type: ignore[arg-type]
-    except (LocationValueError, HTTPError, ValueError) as err:
-        raise SettingsInvalid(
-            f"{credentials.source}: proxy {endpoint.proxy_url!r}: {err}; only http and https proxies work"
-        ) from err
-
-
-def _build_tls(tls: Tls, source: str) -> ssl.SSLContext:
+def build_tls(tls: Tls, source: str) -> ssl.SSLContext:
+    """What connections are secured with. Raises ``SettingsInvalid`` for what OpenSSL does not read."""
     try:
         context = ssl.create_default_context(cadata=tls.ca_pem or None)
     except (ssl.SSLError, ValueError) as err:
         raise SettingsInvalid(f"{source}: the certificate authority is not PEM that OpenSSL reads: {err}") from err
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # default since Python 3.13; many clusters' own CAs lack what it wants
+    context.set_alpn_protocols(["http/1.1"])
     if not tls.is_verified:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

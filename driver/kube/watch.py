@@ -10,10 +10,9 @@ from the last version seen, bookmarks included, so an idle reader costs one requ
 
 from __future__ import annotations
 
-import enum
 import random
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
@@ -21,12 +20,17 @@ import msgspec
 
 from driver import log
 from driver.api.meta_v1 import ObjectMeta
+from driver.api.nesting import cut_nesting
 from driver.errors import ApiError, Gone, TooManyRequests
-from driver.kube.answers import Status, build_refusal, decode_object
+from driver.kube.answers import decode_object
 from driver.kube.backoff import Backoff
+from driver.kube.changes import Change, ChangeKind, plan_relist
 from driver.kube.client import KubeClient, Listing
 from driver.kube.line_stream import LineStream
+from driver.kube.refusals import Status, build_refusal
 from driver.kube.resources import KubeObject, Resource, Selection
+
+__all__ = ["Change", "ChangeKind", "Failed", "Listed", "Seen", "WatchPace", "Watcher", "decode_event", "plan_relist"]
 
 _LOG = log.logger(__name__)
 
@@ -43,22 +47,6 @@ class WatchPace:
     open_s: tuple[int, int] = (600, 1200)
     backoff_base_s: float = 0.5
     backoff_cap_s: float = 30.0
-
-
-class ChangeKind(enum.Enum):
-    """What happened to an object."""
-
-    ADDED = "added"
-    MODIFIED = "modified"
-    DELETED = "deleted"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change(Generic[T]):
-    """One object's change. For a deletion, ``item`` is the last state that was seen."""
-
-    kind: ChangeKind
-    item: T
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,25 +78,18 @@ class _Bookmark(msgspec.Struct, frozen=True):
     metadata: ObjectMeta
 
 
-def plan_relist(known: Mapping[str, T], items: tuple[T, ...]) -> tuple[Change[T], ...]:
-    """The changes that lead from the objects known (by uid) to those listed: deletions first."""
-    listed = {item.metadata.uid for item in items}
-    gone = [Change(kind=ChangeKind.DELETED, item=item) for uid, item in known.items() if uid not in listed]
-    there: list[Change[T]] = []
-    for item in items:
-        before = known.get(item.metadata.uid)
-        if before is None:
-            there.append(Change(kind=ChangeKind.ADDED, item=item))
-        elif before.metadata.resource_version != item.metadata.resource_version:
-            there.append(Change(kind=ChangeKind.MODIFIED, item=item))
-    return (*gone, *there)
-
-
 def decode_event(line: bytes, resource: Resource[T]) -> Change[T] | str:
     """One line of a watch: what it says of an object, or the version that a bookmark carries.
 
     Raises ``Gone``, and ``ApiError`` for another error of the server's and for what is no event.
     """
+    try:
+        return _decode_event(line, resource)
+    except RecursionError:  # parameters of one object, which must not end the watch of all
+        return _decode_event(cut_nesting(line), resource)
+
+
+def _decode_event(line: bytes, resource: Resource[T]) -> Change[T] | str:
     try:
         head = msgspec.json.decode(line, type=_Head)
         if head.type == "ERROR":
@@ -118,12 +99,16 @@ def decode_event(line: bytes, resource: Resource[T]) -> Change[T] | str:
             return msgspec.json.decode(head.object, type=_Bookmark).metadata.resource_version
         kind = ChangeKind(head.type.lower())
         return Change(kind=kind, item=decode_object(head.object, resource.type_))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as err:
+    except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as err:
         raise ApiError(f"WATCH {resource.plural}", 200, f"not a watch event: {str(err)[:200]}") from err
 
 
 class Watcher(Generic[T]):
-    """Lists and watches one selection. One thread iterates ``changes``; any other may ``stop`` it."""
+    """Lists and watches one selection. One thread iterates ``changes``; any other may ``stop`` it.
+
+    Every object is remembered, to be told when it is deleted. ``reduce`` makes objects smaller before anything else is done
+    with them; their metadata has to stay.
+    """
 
     def __init__(
         self,
@@ -133,7 +118,9 @@ class Watcher(Generic[T]):
         *,
         rng: random.Random | None = None,
         pace: WatchPace | None = None,
+        reduce: Callable[[T], T] | None = None,
     ) -> None:
+        self._reduce = reduce
         self._client = client
         self._resource = resource
         self._selection = selection
@@ -184,7 +171,7 @@ class Watcher(Generic[T]):
         self._stopped.wait(wait_s)
 
     def _list(self) -> Iterator[Seen[T]]:
-        listing: Listing[T] = self._client.list_all(self._resource, self._selection)
+        listing: Listing[T] = self._client.list_all(self._resource, self._selection, reduce=self._reduce)
         changes = plan_relist(self._known, listing.items)
         self._known = {item.metadata.uid: item for item in listing.items}
         yield from changes
@@ -224,7 +211,7 @@ class Watcher(Generic[T]):
         if isinstance(event, str):
             self._version = event
             return None
-        return self._note(event.kind, event.item)
+        return self._note(event.kind, event.item if self._reduce is None else self._reduce(event.item))
 
     def _note(self, kind: ChangeKind, item: T) -> Change[T]:
         uid = item.metadata.uid

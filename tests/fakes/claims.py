@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,24 +18,24 @@ import msgspec
 
 from driver.api import resource_v1
 from driver.api.meta_v1 import ObjectMeta
+from driver.cdi.edits import MpsAccess
 from driver.cdi.store import CdiStore
-from driver.claims.effects import Catalog, Incident
+from driver.claims.effects import Catalog, Incident, MigHardware
 from driver.claims.metadata import MetadataFolder, MetadataPlace
 from driver.claims.model import ClaimRef, Deadline, PreparedDevice
 from driver.claims.prepare import ClaimPreparer, Surroundings
+from driver.claims.record import ClaimRecord, RecordedDevice
 from driver.claims.work import Identity
-from driver.errors import ApiUnreachable, ClaimNotFound, DeviceNotReady, DriverError
-from driver.host.device_nodes import DeviceNode
-from driver.host.driver_files import DriverFile, DriverFiles, DriverLibrary
+from driver.errors import ApiUnreachable, ClaimNotFound, DriverError
 from driver.host.epoch import Epoch
 from driver.names import ClaimUID, DeviceName, GpuUUID, PciAddress, PoolName
 from driver.nvml.readings import GpuReading
 from driver.topology.model import Gpu
 from driver.topology.names import gpu_device_name
+from tests.fakes.claim_host import VERSION, Host, NoMig
 
 DRIVER = "gpu.nvidia.com"
 POOL = PoolName("node-a")
-VERSION = "580.159.04"
 
 
 class Killed(BaseException):
@@ -147,45 +147,40 @@ class Call:
 
 
 @dataclass
-class Host:
-    """Device nodes and driver files; ``missing`` are node names that are not there now."""
+class Sharing:
+    """What is set on GPUs and run beside them; ``refusals`` are the next answers."""
 
-    missing: set[str] = field(default_factory=set)
-    has_hook: bool = False
-    searches: int = 0
+    applied: dict[ClaimUID, ClaimRecord] = field(default_factory=dict)
+    kept: list[ClaimUID] = field(default_factory=list)
+    swept: int = 0
+    refusals: list[DriverError] = field(default_factory=list)
 
-    def read_gpu_node(self, minor: int) -> DeviceNode:
-        return self._node(f"nvidia{minor}", minor)
+    def apply(self, record: ClaimRecord) -> None:
+        self.applied[ClaimUID(record.uid)] = record
+        self._refuse()
 
-    def read_control_nodes(self) -> tuple[DeviceNode, ...]:
-        return (self._node("nvidiactl", 255), self._node("nvidia-uvm", 0))
+    def release(self, record: ClaimRecord, others: Iterable[ClaimRecord]) -> None:
+        assert all(other.uid != record.uid for other in others)
+        self._refuse()
+        self.applied.pop(ClaimUID(record.uid), None)
 
-    def read_driver_files(self, driver_version: str) -> DriverFiles:
-        self.searches += 1
-        if not driver_version:
-            raise DeviceNotReady("no driver version is known")
-        return driver_files(driver_version, has_hook=self.has_hook)
+    def keep(self, record: ClaimRecord) -> None:
+        if record.is_sharing():
+            self.kept.append(ClaimUID(record.uid))
 
-    def _node(self, name: str, minor: int) -> DeviceNode:
-        if name in self.missing:
-            raise DeviceNotReady(f"device node /dev/{name}: No such file or directory")
-        return DeviceNode(path=f"/dev/{name}", host_path=f"/mock/dev/{name}", type="c", major=195, minor=minor)
+    def sweep(self, read_known: Callable[[], Collection[ClaimUID]]) -> None:
+        read_known()
+        self.swept += 1
 
+    def read_access(self, record: ClaimRecord, device: RecordedDevice) -> MpsAccess | None:
+        if device.sharing is None or device.sharing.mps is None:
+            return None
+        folder = f"/run/mps/{record.uid}-{device.sharing.mps.daemon}"
+        return MpsAccess(pipe_folder=f"{folder}/pipe", shared_memory_folder=f"{folder}/shm")
 
-def driver_files(version: str = VERSION, *, has_hook: bool = False) -> DriverFiles:
-    library = DriverLibrary(
-        host_path=f"/host/usr/lib64/libcuda.so.{version}",
-        container_path=f"/usr/lib64/libcuda.so.{version}",
-        soname_path="/usr/lib64/libcuda.so.1",
-    )
-    return DriverFiles(
-        driver_version=version,
-        libraries=(library,),
-        binaries=(DriverFile(host_path="/host/usr/bin/nvidia-smi", container_path="/usr/bin/nvidia-smi"),),
-        cdi_hook=DriverFile(host_path="/host/usr/bin/nvidia-cdi-hook", container_path="/usr/bin/nvidia-cdi-hook")
-        if has_hook
-        else None,
-    )
+    def _refuse(self) -> None:
+        if self.refusals:
+            raise self.refusals.pop(0)
 
 
 @dataclass
@@ -196,6 +191,8 @@ class Node:
     has_metadata: bool = False
     api: Api = field(default_factory=Api)
     host: Host = field(default_factory=Host)
+    sharing: Sharing = field(default_factory=Sharing)
+    mig: MigHardware = field(default_factory=NoMig)
     gpus: dict[DeviceName, Gpu] = field(default_factory=lambda: {device(n): gpu(n) for n in range(8)})
     epoch: Epoch = field(default_factory=lambda: Epoch(boot_id="boot-1", driver_version=VERSION, load_marker="inode-1"))
     attributes: dict[DeviceName, dict[str, resource_v1.Attribute]] = field(default_factory=dict)
@@ -221,6 +218,8 @@ class Node:
                 cdi=CdiStore(self.cdi, f"{DRIVER}/{POOL}"),
                 host=self.host,
                 report=self.incidents.append,
+                sharing=self.sharing,
+                mig=self.mig,
                 on_step=self._step,
                 metadata=MetadataFolder(self._metadata_place()) if self.has_metadata else None,
             )
@@ -229,7 +228,7 @@ class Node:
         return preparer
 
     def read(self) -> Catalog:
-        return Catalog(devices=dict(self.gpus), epoch=self.epoch, attributes=self.attributes)
+        return Catalog(devices=dict(self.gpus), epoch=self.epoch, attributes=self.attributes, cards=dict(self.gpus))
 
     def reboot(self, boot_id: str = "boot-2") -> None:
         self.epoch = replace(self.epoch, boot_id=boot_id)
@@ -240,7 +239,12 @@ class Node:
 
     def records(self) -> dict[str, dict[str, Any]]:
         """What lies in the folder of records, by uid."""
-        return {path.stem: json.loads(path.read_bytes())["record"] for path in sorted((self.plugin / "claims").glob("*.json"))}
+        found = {}
+        for path in sorted((self.plugin / "claims").iterdir(), reverse=True):
+            if path.suffix in {".json", ".ending"}:
+                state = {"state": "UnprepareStarted"} if path.suffix == ".ending" else {}
+                found[path.stem] = json.loads(path.read_bytes())["record"] | state
+        return dict(sorted(found.items()))
 
     def states(self) -> dict[str, str]:
         return {uid: record["state"] for uid, record in self.records().items()}

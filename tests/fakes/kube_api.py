@@ -27,9 +27,9 @@ from types import TracebackType
 from typing import Any, Literal
 
 from driver.kube.credentials import Authorization, Credentials, Endpoint, FixedHeader, Tls
+from tests.fakes.kube_apply import ApplyBook
 from tests.fakes.kube_http import Handler
-from tests.fakes.kube_kinds import kind_of
-from tests.fakes.kube_store import Matcher, Store
+from tests.fakes.kube_objects import KubeObjects
 
 Json = dict[str, Any]
 
@@ -54,13 +54,16 @@ class Fault:
     body: bytes = b""
 
 
-class FakeKubeApi:
+class FakeKubeApi(KubeObjects):
     """The server. ``requests`` counts ``(verb, resource)``; ``history`` has them in order."""
 
     def __init__(self, *, gates_off: Iterable[str] = (), tls: ssl.SSLContext | None = None) -> None:
-        self.store = Store(gates_off=frozenset(gates_off))
+        super().__init__(gates_off=gates_off)
         self.version = {"major": "1", "minor": "37", "gitVersion": "v1.37.2"}
         self.tokens: set[str] = set()
+        self.no_json: set[str] = set()
+        """Claims that JSON cannot change: they came with white space in opaque parameters (``driver.kube.protobuf``)."""
+        self.applied = ApplyBook()
         self.bookmarks = 0
         self.is_stopping = False
         self.requests: Counter[tuple[str, str]] = Counter()
@@ -116,6 +119,11 @@ class FakeKubeApi:
         server.close_connections()
         with self.store.changed:
             self.store.changed.notify_all()
+
+    @property
+    def open_connections(self) -> int:
+        """How many clients' connections there are now."""
+        return 0 if self._server is None else self._server.count_connections()
 
     def close_idle_connections(self) -> None:
         """Close every connection, as a server does with those that were idle for too long."""
@@ -174,30 +182,6 @@ class FakeKubeApi:
             self.bookmarks += 1
             self.store.changed.notify_all()
 
-    def compact(self) -> None:
-        """Forget the history, so that watches from before now get 410."""
-        self.store.compact()
-
-    def create(self, plural: str, body: Json) -> Json:
-        """Create an object as somebody else would; uncounted."""
-        return self.store.create(kind_of(plural), body.get("metadata", {}).get("namespace", ""), body)
-
-    def edit(self, plural: str, name: str, change: Any, *, namespace: str = "", is_status: bool = False) -> Json:
-        """Change an object as somebody else would: ``change`` gets a copy and returns the new form."""
-        return self.store.update(kind_of(plural), namespace, name, change, is_status=is_status)
-
-    def delete(self, plural: str, name: str, *, namespace: str = "") -> None:
-        """Delete an object as somebody else would."""
-        self.store.delete(kind_of(plural), namespace, name)
-
-    def delete_all(self, plural: str) -> int:
-        """Delete all objects of a kind, as the kubelet does with a node's slices."""
-        return self.store.delete_all(kind_of(plural), Matcher())
-
-    def objects(self, plural: str) -> list[Json]:
-        """All objects of a kind, by namespace and name."""
-        return self.store.select(kind_of(plural), Matcher())[0]
-
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
@@ -217,6 +201,10 @@ class _Server(ThreadingHTTPServer):
         with self._guard:
             self._connections.discard(request)
         super().shutdown_request(request)
+
+    def count_connections(self) -> int:
+        with self._guard:
+            return len(self._connections)
 
     def close_connections(self) -> None:
         with self._guard:

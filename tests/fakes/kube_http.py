@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from driver.kube.protobuf import MEDIA_TYPE
+from tests.fakes import kube_protobuf
 from tests.fakes.kube_kinds import KINDS, Kind
 from tests.fakes.kube_store import Event, Matcher, Refused, Store
 
@@ -86,8 +88,31 @@ class Handler(BaseHTTPRequestHandler):
         if target.verb == "watch":
             self._watch(target)
             return
-        code, answer = self._act(target, json.loads(body) if body else {})
+        if self.headers.get("Accept") == MEDIA_TYPE:
+            self._send_protobuf(self.api.store.get(target.kind, target.namespace, target.name))
+            return
+        code, answer = self._act(target, self._read(target, body) if body else {})
         self._send(code, answer)
+
+    def _read(self, target: Target, body: bytes) -> Json:
+        if self.headers.get("Content-Type") == MEDIA_TYPE:
+            return kube_protobuf.decode(body)
+        if target.name in self.api.no_json and not target.subresource and target.verb in {"update", "patch"}:
+            text = f'{target.kind.name} "{target.name}" is invalid: spec: Invalid value: null: field is immutable'
+            raise Refused(422, "Invalid", text)
+        decoded: Json = json.loads(body)
+        if target.verb == "create" and kube_protobuf.has_loose_parameters(body):
+            self.api.no_json.add(decoded["metadata"]["name"])
+        return decoded
+
+    def _send_protobuf(self, body: Json) -> None:
+        data = kube_protobuf.encode(body)
+        self.send_response(200)
+        self.send_header("Content-Type", MEDIA_TYPE)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+        self.wfile.flush()
 
     def _act(self, target: Target, body: Json) -> tuple[int, Json]:
         store, kind = self.api.store, target.kind
@@ -97,18 +122,25 @@ class Handler(BaseHTTPRequestHandler):
             case "list":
                 return 200, _list(store, target)
             case "create":
-                return 201, store.create(kind, target.namespace, body)
+                is_dry_run = target.query.get("dryRun") == "All"
+                return 201, store.create(kind, target.namespace, body, is_dry_run=is_dry_run)
             case "update":
                 return 200, self._update(target, lambda _: body)
             case "patch":
-                if self.headers.get("Content-Type") != "application/merge-patch+json":
-                    raise Refused(415, "UnsupportedMediaType", "the fake knows merge patches only")
-                return 200, self._update(target, lambda old: _merge(old, body))
+                return 200, self._patch(target, body)
             case "delete":
                 store.delete(kind, target.namespace, target.name, body.get("preconditions"))
         if target.verb == "deletecollection":
             store.delete_all(kind, target.matcher())
         return 200, {"kind": "Status", "apiVersion": "v1", "status": "Success"}
+
+    def _patch(self, target: Target, body: Json) -> Json:
+        kind = self.headers.get("Content-Type")
+        if kind == "application/apply-patch+yaml" and target.subresource == "status":
+            return self._update(target, lambda old: self.api.applied.apply(old, body, target.query))
+        if kind != "application/merge-patch+json":
+            raise Refused(415, "UnsupportedMediaType", "the fake knows merge patches, and applies of a status")
+        return self._update(target, lambda old: merge_patch(old, body))
 
     def _update(self, target: Target, change: Any) -> Json:
         if target.subresource not in {"", "status"}:
@@ -255,7 +287,7 @@ def _event_line(event: Event, matcher: Matcher) -> Json | None:
     return {"type": "DELETED", "object": event.before if event.after is None else event.after} if was else None
 
 
-def _merge(old: Any, patch: Any) -> Any:
+def merge_patch(old: Any, patch: Any) -> Any:
     """RFC 7386."""
     if not isinstance(patch, dict):
         return patch
@@ -264,5 +296,5 @@ def _merge(old: Any, patch: Any) -> Any:
         if value is None:
             merged.pop(key, None)
         else:
-            merged[key] = _merge(merged.get(key), value)
+            merged[key] = merge_patch(merged.get(key), value)
     return merged

@@ -12,6 +12,7 @@ import msgspec
 from driver.api.quantity import format_bytes, parse_quantity
 from driver.api.resource_v1 import CounterSet, Device
 from driver.resourceslice.content import SliceContent
+from tests.fakes.claim_rules import admit_claim
 from tests.fakes.slice_rules import pool_faults
 
 Json = dict[str, Any]
@@ -43,6 +44,10 @@ class Kind:
             if not faults:
                 _canonise_quantities(new["spec"])
             return faults
+        if self.plural == "resourceclaims":
+            return admit_claim(new, old)
+        if self.plural == "leases":
+            return _lease_faults(new)
         if self.plural == "events" and self.group_version.startswith("events"):
             return _event_faults(new, old)
         return []
@@ -51,7 +56,7 @@ class Kind:
 KINDS = (
     Kind(group_version="v1", plural="nodes", name="Node", is_namespaced=False, has_status=True),
     Kind(group_version="v1", plural="pods", name="Pod", has_status=True, fields=("spec.nodeName", "status.phase")),
-    Kind(group_version="events.k8s.io/v1", plural="events", name="Event"),
+    Kind(group_version="events.k8s.io/v1", plural="events", name="Event", fields=("regarding.uid",)),
     Kind(
         group_version="resource.k8s.io/v1",
         plural="resourceslices",
@@ -62,7 +67,10 @@ KINDS = (
     Kind(group_version="resource.k8s.io/v1", plural="resourceclaims", name="ResourceClaim", has_status=True),
     Kind(group_version="resource.k8s.io/v1", plural="resourceclaimtemplates", name="ResourceClaimTemplate"),
     Kind(group_version="resource.k8s.io/v1", plural="deviceclasses", name="DeviceClass", is_namespaced=False),
+    Kind(group_version="resource.k8s.io/v1", plural="devicetaintrules", name="DeviceTaintRule", is_namespaced=False),
     Kind(group_version="coordination.k8s.io/v1", plural="leases", name="Lease"),
+    Kind(group_version="v1", plural="persistentvolumes", name="PersistentVolume", is_namespaced=False, has_status=True),
+    Kind(group_version="v1", plural="persistentvolumeclaims", name="PersistentVolumeClaim", has_status=True),
 )
 
 
@@ -142,6 +150,16 @@ def _immutable_faults(spec: Json, before: Json) -> list[str]:
         "spec.pool.name": (spec.get("pool", {}).get("name"), before["pool"]["name"]),
     }
     return [f"{path}: Invalid value: field is immutable" for path, (now, then) in pairs.items() if now != then]
+
+
+def _lease_faults(new: Json) -> list[str]:
+    spec = new.get("spec") or {}
+    faults = []
+    if spec.get("leaseDurationSeconds") is not None and spec["leaseDurationSeconds"] <= 0:
+        faults.append("spec.leaseDurationSeconds: Invalid value: must be greater than 0")
+    if spec.get("leaseTransitions") is not None and spec["leaseTransitions"] < 0:
+        faults.append("spec.leaseTransitions: Invalid value: must be greater than or equal to 0")
+    return faults
 
 
 def _event_faults(new: Json, old: Json | None) -> list[str]:

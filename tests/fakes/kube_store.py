@@ -95,13 +95,13 @@ class Store:
             found = [copy.deepcopy(obj) for key, obj in sorted(self.objects.items(), key=_sort_key) if key[0] == kind]
             return [obj for obj in found if matcher.matches(obj)], self.version
 
-    def create(self, kind: Kind, namespace: str, body: Json) -> Json:
+    def create(self, kind: Kind, namespace: str, body: Json, *, is_dry_run: bool = False) -> Json:
         with self.changed:
             new = self._complete(kind, namespace, body)
             key = (kind, namespace, new["metadata"]["name"])
             if key in self.objects:
                 raise Refused(409, "AlreadyExists", f'{kind.plural} "{key[2]}" already exists')
-            return self._put(key, None, new)
+            return new if is_dry_run else self._put(key, None, new)
 
     def update(self, kind: Kind, namespace: str, name: str, change: Callable[[Json], Json], *, is_status: bool = False) -> Json:
         """Replace or patch: ``change`` gives the new object from a copy of the old one."""
@@ -117,12 +117,16 @@ class Store:
             kept = ("name", "namespace", "uid", "creationTimestamp", "generateName", "generation", "deletionTimestamp")
             meta |= {key: old["metadata"][key] for key in kept if key in old["metadata"]}
             new = {**new, "apiVersion": kind.group_version, "kind": kind.name, "metadata": meta}
+            self._check_finalizers(kind, old, meta)
             self._admit(kind, new, old)
             same = {**new, "metadata": meta | {"resourceVersion": old["metadata"]["resourceVersion"]}}
             if same == old:
                 return old
             if new.get("spec") != old.get("spec"):
                 meta["generation"] = old["metadata"]["generation"] + 1
+            if "deletionTimestamp" in meta and not meta.get("finalizers"):
+                self._record((kind, namespace, name), old, None)
+                return new
             return self._put((kind, namespace, name), old, new)
 
     def delete(self, kind: Kind, namespace: str, name: str, preconditions: Json | None = None) -> None:
@@ -133,7 +137,11 @@ class Store:
                 if have != want:
                     text = f"the {key} in the precondition ({want}) does not match the one in record ({have})"
                     raise Refused(409, "Conflict", text)
-            self._record((kind, namespace, name), old, None)
+            if not old["metadata"].get("finalizers"):
+                self._record((kind, namespace, name), old, None)
+            elif "deletionTimestamp" not in old["metadata"]:
+                stamp = {"deletionTimestamp": _now()}
+                self._put((kind, namespace, name), old, {**old, "metadata": old["metadata"] | stamp})
 
     def delete_all(self, kind: Kind, matcher: Matcher) -> int:
         with self.changed:
@@ -168,8 +176,7 @@ class Store:
             raise Refused(400, "BadRequest", f"{kind.plural}: namespace is {namespace!r}")
         if namespace:
             meta["namespace"] = namespace
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        meta |= {"uid": str(uuid.uuid4()), "creationTimestamp": stamp, "generation": 1}
+        meta |= {"uid": str(uuid.uuid4()), "creationTimestamp": _now(), "generation": 1}
         new = {**body, "apiVersion": kind.group_version, "kind": kind.name, "metadata": meta}
         self._admit(kind, new, None)
         return new
@@ -179,6 +186,12 @@ class Store:
         if faults:
             name = new["metadata"]["name"]
             raise Refused(422, "Invalid", f'{kind.name} "{name}" is invalid: ' + ", ".join(faults))
+
+    def _check_finalizers(self, kind: Kind, old: Json, meta: Json) -> None:
+        added = set(meta.get("finalizers", ())) - set(old["metadata"].get("finalizers", ()))
+        if added and "deletionTimestamp" in old["metadata"]:
+            text = f"metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted: {added}"
+            raise Refused(422, "Invalid", f'{kind.name} "{old["metadata"]["name"]}" is invalid: {text}')
 
     def _check_identity(self, kind: Kind, old: Json, new: Json) -> None:
         meta = new.get("metadata", {})
@@ -205,6 +218,10 @@ class Store:
             self.objects[key] = copy.deepcopy(new)
         self.history.append(Event(self.version, key[0], old, copy.deepcopy(new)))
         self.changed.notify_all()
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def _sort_key(entry: tuple[tuple[Kind, str, str], Json]) -> tuple[str, str]:

@@ -12,7 +12,8 @@ from typing import Any
 from driver.kube.client import KubeClient
 from driver.resourceslice.content import SliceContent
 from driver.resourceslice.pace import PaceSettings
-from driver.resourceslice.publish import Publisher, PublisherReports
+from driver.resourceslice.publish import Publisher
+from driver.resourceslice.publish_reports import PublisherReports
 from driver.resourceslice.publisher_lock import FilePublisherLock
 from tests.fakes.kube_api import FakeKubeApi
 from tests.fakes.slices import IDENTITY

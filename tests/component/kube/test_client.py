@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -162,6 +164,20 @@ def test_a_connection_that_the_server_closed_while_it_idled_is_no_failure(api: F
     client.get(NODES, "node-a")
     api.close_idle_connections()
     assert client.get(NODES, "node-a").metadata.name == "node-a"
+
+
+def test_as_many_connections_are_kept_as_were_asked_for(api: FakeKubeApi) -> None:
+    """More than that are opened when they are needed, and closed."""
+    client = KubeClient(api.credentials(), connections=3)
+    api.fail(Fault(kind="delay", delay_s=1.0, times=5))
+    with ThreadPoolExecutor(5) as pool:
+        names = list(pool.map(lambda _: client.get(NODES, "node-a").metadata.name, range(5)))
+    assert names == ["node-a"] * 5
+    ends_at = time.monotonic() + 20
+    while api.open_connections > 3 and time.monotonic() < ends_at:
+        time.sleep(0.01)
+    assert api.open_connections == 3
+    client.close()
 
 
 def test_a_cut_before_the_answer_is_tried_once_more_for_what_may_be_repeated(api: FakeKubeApi, client: KubeClient) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from driver.kube.client import KubeClient
-from driver.kube.events import NOTE_MAX_BYTES, QUEUE_MAX, QUIET_S, EventRecorder, ObjectReference, Source, cut_text
+from driver.kube.events import NOTE_MAX_BYTES, ONE_NODE, QUIET_S, EventRecorder, ObjectReference, Source, cut_text
 from tests.fakes.kube_api import FakeKubeApi, Fault
 
 NODE = ObjectReference(api_version="v1", kind="Node", name="node-a", uid="node-a")
@@ -109,7 +109,7 @@ def test_a_storm_of_events_is_cut_by_its_rate(api: FakeKubeApi, recorder: EventR
 def test_a_server_that_hangs_holds_nobody_up(api: FakeKubeApi, recorder: EventRecorder) -> None:
     api.fail(Fault(kind="delay", delay_s=2.0, times=1))
     began = time.monotonic()
-    for number in range(QUEUE_MAX + 10):
+    for number in range(ONE_NODE.queue_max + 10):
         recorder.record(NODE, "Xid", str(number), action="Observe")
     assert time.monotonic() - began < 1
     assert recorder.dropped >= 9
@@ -160,3 +160,23 @@ def test_a_long_note_and_a_long_name_are_made_legal(api: FakeKubeApi, recorder: 
     assert len(event["note"].encode()) <= NOTE_MAX_BYTES
     assert len(event["metadata"]["name"]) <= 253
     assert ".." not in event["metadata"]["name"]
+
+
+def test_a_missing_right_is_said_once(api: FakeKubeApi, recorder: EventRecorder, caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(3):
+        api.fail(Fault(status=403, reason="Forbidden", verb="create"))
+        recorder.record(NODE, "Xid", f"{number}", action="Observe")
+        assert recorder.flush(20)
+    told = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert len(told) == 1
+    assert "give the service account the right to create and patch events.k8s.io/events" in told[0]
+
+
+def test_a_namespace_that_goes_is_no_missing_right(
+    api: FakeKubeApi, recorder: EventRecorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = "unable to create new content in namespace team-a because it is being terminated"
+    api.fail(Fault(status=403, reason="Forbidden", verb="create", message=message))
+    recorder.record(CLAIM, "PrepareFailed", "no such device", action="Prepare")
+    assert recorder.flush(20)
+    assert [each for each in caplog.records if each.levelname == "WARNING"] == []

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
+import msgspec
 import pytest
 
 from driver.api.resource_v1 import ResourceSlice
@@ -83,6 +84,25 @@ def test_what_exists_is_added_then_changes_follow(api: FakeKubeApi, client: Kube
         api.delete("resourceslices", "00001-b")
         assert reader.words(3) == ["added 00001-b", "modified 00000-a", "deleted 00001-b"]
     assert (api.count("list"), api.count("watch")) == (1, 1)
+
+
+def test_objects_are_reduced_before_they_are_told_or_remembered(api: FakeKubeApi, client: KubeClient) -> None:
+    """From a list and from a watch, and still so when the last state is told with the deletion."""
+
+    def reduce(item: ResourceSlice) -> ResourceSlice:
+        return msgspec.structs.replace(item, spec=msgspec.structs.replace(item.spec, devices=()))
+
+    put(api, "00000-a")
+    watcher = Watcher(client, RESOURCE_SLICES, OURS, rng=random.Random(1), reduce=reduce)
+    changes = watcher.changes()
+    seen = [next(changes), next(changes)]
+    put(api, "00001-b")
+    seen.append(next(changes))
+    api.delete("resourceslices", "00000-a")
+    seen.append(next(changes))
+    watcher.stop()
+    told = [(_word(each), each.item.spec.devices) for each in seen if isinstance(each, Change)]
+    assert told == [("added 00000-a", ()), ("added 00001-b", ()), ("deleted 00000-a", ())]
 
 
 def test_slices_of_other_nodes_are_not_told(api: FakeKubeApi, reader: Reader) -> None:

@@ -54,8 +54,7 @@ class Cluster:
         request = Request(method="DELETE", path=RESOURCE_SLICES.path(), query=self.selection.query())
         response = transport.send(request)
         assert response.status == 200
-        response.drain_conn()
-        response.release_conn()
+        response.close()
         transport.close()
 
 

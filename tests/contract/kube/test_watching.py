@@ -15,7 +15,8 @@ import pytest
 from driver.api.resource_v1 import ResourceSlice
 from driver.kube.resources import RESOURCE_SLICES
 from driver.kube.watch import Change, Seen, Watcher
-from driver.resourceslice.publish import Publisher, PublisherReports
+from driver.resourceslice.publish import Publisher
+from driver.resourceslice.publish_reports import PublisherReports
 from driver.resourceslice.publisher_lock import FilePublisherLock
 from tests.contract.kube.conftest import Cluster
 from tests.fakes.slices import content

@@ -143,6 +143,38 @@ def test_no_proxy_knows_parent_domains(entry: str) -> None:
     assert choose_proxy("https://badexample.org", "", environ) == "http://p"
 
 
+@pytest.mark.parametrize(
+    "server", ["https://127.0.0.1:39415", "https://localhost:6443", "https://[::1]:6443", "https://127.8.0.1"]
+)
+def test_a_server_on_this_machine_needs_no_proxy(server: str) -> None:
+    """kind, minikube and k3d serve there, and kubectl reaches them whatever the proxy.
+
+    https://github.com/kubernetes-client/python/issues/2460
+    """
+    assert choose_proxy(server, "", {"HTTPS_PROXY": "http://p"}) == ""
+
+
+@pytest.mark.parametrize(
+    ("entry", "server", "is_named"),
+    [
+        ("10.96.0.1:443", "https://10.96.0.1", True),
+        ("10.96.0.1:6443", "https://10.96.0.1", False),
+        ("[fd00:10:96::1]", "https://[fd00:10:96::1]:443", True),
+        ("[fd00:10:96::1]:443", "https://[fd00:10:96::1]", True),
+        ("fd00:10:96::/112", "https://[fd00:10:96::1]:443", True),
+        ("fd00:10:97::/112", "https://[fd00:10:96::1]:443", False),
+        ("api.example.com:6443", "https://api.example.com:6443", True),
+        ("api.example.com:443", "https://api.example.com:6443", False),
+        (":443", "https://api.example.com", False),
+        ("96.0.1", "https://10.96.0.1", False),
+        ("::/0/0", "https://10.96.0.1", False),
+    ],
+)
+def test_no_proxy_is_read_as_kubectl_reads_it(entry: str, server: str, is_named: bool) -> None:
+    """https://github.com/kubernetes-client/python/issues/1578, with ports and brackets as Go's programs take them."""
+    assert (choose_proxy(server, "", {"HTTPS_PROXY": "http://p", "NO_PROXY": entry}) == "") == is_named
+
+
 def test_a_proxy_in_the_kubeconfig_beats_the_variables() -> None:
     assert choose_proxy("https://a", "http://own", {"HTTPS_PROXY": "http://p", "NO_PROXY": "*"}) == "http://own"
 

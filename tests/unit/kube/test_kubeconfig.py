@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import yaml
 
 from driver.errors import SettingsInvalid
-from driver.kube.credentials import Credentials, Tls
+from driver.kube.credentials import Credentials, Tls, read_namespace
 from driver.kube.kubeconfig import read_kubeconfig
 
 Json = dict[str, Any]
@@ -144,6 +145,16 @@ def test_a_fault_is_named_with_its_field(tmp_path: Path, document: object, words
     assert str(tmp_path) in str(caught.value)
 
 
+def test_an_exec_plugin_without_the_package_that_runs_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The image leaves it out: 130 MB for what no pod needs."""
+    monkeypatch.delitem(sys.modules, "driver.kube.exec_credentials", raising=False)
+    monkeypatch.setitem(sys.modules, "kubernetes.config.config_exception", None)
+    with pytest.raises(SettingsInvalid, match=r"users\[dev\].user.exec needs .*'gpu-dra\[kubeconfig-plugins\]'"):
+        read(tmp_path, config(user={"exec": {"command": "aws"}}))
+
+
 def test_no_secret_is_in_a_message(tmp_path: Path) -> None:
     with pytest.raises(SettingsInvalid) as caught:
         read(tmp_path, config(user={"client-key-data": "c2VjcmV0!", "token": "s3cret"}))
@@ -162,3 +173,16 @@ def test_a_document_of_a_billion_laughs_is_an_error_and_not_the_end_of_memory(tm
     lines = ["a0: &a0 [x]"] + [f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}, *a{i - 1}]" for i in range(1, 40)]
     with pytest.raises(SettingsInvalid, match="current-context is not set"):
         read(tmp_path, "\n".join(lines))
+
+
+def test_the_namespace_is_that_of_the_context(tmp_path: Path) -> None:
+    """As kubectl has it: the context's, else ``default``."""
+    path = tmp_path / "config"
+    document = config()
+    path.write_text(yaml.safe_dump(document))
+    assert read_namespace(str(path)) == "default"
+    document["contexts"][0]["context"]["namespace"] = "team"
+    path.write_text(yaml.safe_dump(document))
+    assert read_namespace(str(path)) == "team"
+    with pytest.raises(SettingsInvalid, match="the chosen context is 'nowhere'"):
+        read_namespace(str(path), "nowhere")
