@@ -10,22 +10,44 @@ from driver.cdi.names import CLAIM_KIND
 from driver.cdi.spec import CdiDevice, CdiSpec, ContainerEdits, DeviceNodeEdit, Hook, Mount
 from driver.host.device_nodes import DeviceNode
 from driver.host.driver_files import DriverFiles
-from driver.names import GpuUUID, PciAddress
+from driver.names import PciAddress
 
 ENV_PREFIX = "GPU_DRA_DEVICE_"
+SHARE_PREFIX = "GPU_DRA_SHARE_BYTES_"
+"""How much of a GPU's memory the container may use; programs that share without MPS keep to it by themselves."""
 _READ_ONLY = ("ro", "nosuid", "nodev", "bind")
 _PERMISSIONS = "rw"
 
 
+MPS_PIPE_FOLDER = "/tmp/nvidia-mps"  # noqa: S108  where MPS looks by itself, and NVIDIA's driver puts it
+_SHARED_MEMORY_FOLDER = "/dev/shm"  # noqa: S108  MPS looks nowhere else
+_READ_WRITE = ("rw", "nosuid", "nodev", "bind")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MpsAccess:
+    """Folders of an MPS daemon, as the container runtime sees them."""
+
+    pipe_folder: str
+    shared_memory_folder: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantedGpu:
-    """One whole GPU that a claim's containers get."""
+    """One GPU, or a MIG device of it, that a claim's containers get."""
 
     name: str
     """The CDI device's name in its kind."""
-    uuid: GpuUUID
+    uuid: str
     pci: PciAddress
     node: DeviceNode
+    part: str = ""
+    """Tells the variables of several MIG devices of one GPU apart: ``_MIG_19_3``; empty for the whole GPU."""
+    capabilities: tuple[DeviceNode, ...] = ()
+    """Of a MIG device: without them the GPU's own node is of no use."""
+    mps: MpsAccess | None = None
+    share_bytes: int | None = None
+    """Memory of a share; None where the GPU is had whole."""
 
 
 def build_claim_spec(
@@ -42,13 +64,22 @@ def build_claim_spec(
 
 
 def build_gpu_edits(gpu: GrantedGpu) -> ContainerEdits:
-    """One GPU's node and variable.
+    """One GPU's nodes and variable.
 
     The variable is of this device alone: a container may get devices of several claims, and one list in one variable would
     be overwritten by the next (R25).
     """
     address = str(gpu.pci).replace(":", "_").replace(".", "_")
-    return ContainerEdits(env=(f"{ENV_PREFIX}{address}={gpu.uuid}",), device_nodes=(_node_edit(gpu.node),))
+    env = [f"{ENV_PREFIX}{address}{gpu.part}={gpu.uuid}"]
+    if gpu.share_bytes is not None:
+        env.append(f"{SHARE_PREFIX}{address}={gpu.share_bytes}")
+    mounts: tuple[Mount, ...] = ()
+    if gpu.mps is not None:
+        env.append(f"CUDA_MPS_PIPE_DIRECTORY={MPS_PIPE_FOLDER}")
+        pairs = ((gpu.mps.pipe_folder, MPS_PIPE_FOLDER), (gpu.mps.shared_memory_folder, _SHARED_MEMORY_FOLDER))
+        mounts = tuple(Mount(host_path=host, container_path=inside, options=_READ_WRITE) for host, inside in pairs)
+    nodes = tuple(_node_edit(node) for node in (gpu.node, *gpu.capabilities))
+    return ContainerEdits(env=tuple(env), device_nodes=nodes, mounts=mounts)
 
 
 def build_common_edits(control: Sequence[DeviceNode], files: DriverFiles) -> ContainerEdits:

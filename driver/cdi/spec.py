@@ -112,6 +112,15 @@ def decode_annotations(data: bytes) -> Mapping[str, str]:
         raise SpecInvalid(str(err)) from err
 
 
+def is_same_grant(data: bytes, spec: CdiSpec) -> bool:
+    """Whether a file's bytes do to a container just what ``spec`` does; its annotations are not compared."""
+    try:
+        found = msgspec.json.decode(data, type=_Versioned)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return False
+    return (found.kind, found.devices, found.container_edits) == (spec.kind, spec.devices, spec.container_edits)
+
+
 def choose_version(spec: CdiSpec) -> str:
     """The lowest ``cdiVersion`` for what ``spec`` uses."""
     _, _, klass = spec.kind.partition("/")

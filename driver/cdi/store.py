@@ -6,6 +6,7 @@ driver or another, may share one folder (R30).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from driver.cdi import names
 from driver.cdi import spec as cdi_spec
 from driver.cdi.spec import CdiSpec, SpecInvalid
 from driver.errors import StateUnwritable
+from driver.files import StrPath
 from driver.names import ClaimUID, is_uid
 
 OWNER_ANNOTATION = "gpu-dra.io/owner"
@@ -32,6 +34,7 @@ class CdiStore:
 
     def __init__(self, folder: Path, owner: str) -> None:
         self._folder = folder
+        self._prefix = os.path.join(folder, _PREFIX)
         self._owner = owner
 
     def start(self) -> None:
@@ -48,9 +51,9 @@ class CdiStore:
                 f"CDI folder {self._folder}: {err}; it must be writable and among the runtime's cdi_spec_dirs"
             ) from err
 
-    def path(self, uid: ClaimUID) -> Path:
+    def path(self, uid: ClaimUID) -> str:
         """Where the claim's file is."""
-        return self._folder / f"{_PREFIX}{names.validate_uid(uid)}{_SUFFIX}"
+        return f"{self._prefix}{names.validate_uid(uid)}{_SUFFIX}"
 
     def write(self, uid: ClaimUID, spec: CdiSpec) -> None:
         """Put the claim's file there, whole. A folder that is gone is made again (B13).
@@ -70,10 +73,10 @@ class CdiStore:
         try:
             data = cdi_spec.encode_spec(owned)
             try:
-                files.write_atomically(path, data, mode=_MODE, sync_file=False, sync_folder=False)
+                files.write_atomically(path, data, mode=_MODE, sync_file=False, sync_folder=False, has_one_writer=True)
             except FileNotFoundError:
                 self._make_folder()
-                files.write_atomically(path, data, mode=_MODE, sync_file=False, sync_folder=False)
+                files.write_atomically(path, data, mode=_MODE, sync_file=False, sync_folder=False, has_one_writer=True)
         except SpecInvalid as err:
             raise StateUnwritable(f"CDI file {path}: {err}") from err
         except OSError as err:
@@ -92,7 +95,7 @@ class CdiStore:
             owner = self._read_owner(path)
             if owner is not None and owner != self._owner:
                 raise StateUnwritable(f"CDI file {path} belongs to {owner[:200]!r}, not to {self._owner!r}; it is left alone")
-            path.unlink(missing_ok=True)
+            files.delete(path)
         except OSError as err:
             raise StateUnwritable(f"deleting CDI file {path}: {err}; the claim keeps its devices until this works") from err
 
@@ -112,6 +115,20 @@ class CdiStore:
         text = found.get(RECORD_ANNOTATION)
         return text.encode() if text is not None and found.get(OWNER_ANNOTATION) == self._owner else None
 
+    def is_same_grant(self, uid: ClaimUID, spec: CdiSpec) -> bool:
+        """Whether the claim's file does to a container what ``spec`` does; False where there is none.
+
+        Raises:
+            StateUnwritable: the folder cannot be read.
+        """
+        path = self.path(uid)
+        try:
+            return cdi_spec.is_same_grant(files.read_bounded(path, SPEC_MAX_BYTES), spec)
+        except (FileNotFoundError, files.NotPlainFile):
+            return False
+        except OSError as err:
+            raise StateUnwritable(f"reading CDI file {path}: {err}") from err
+
     def list_own(self) -> tuple[ClaimUID, ...]:
         """The claims that have a file of ours here, by uid.
 
@@ -129,7 +146,7 @@ class CdiStore:
             if is_uid(uid):
                 yield ClaimUID(uid), path
 
-    def _read_owner(self, path: Path) -> str | None:
+    def _read_owner(self, path: StrPath) -> str | None:
         """Whose file it is; None where there is none, or where it does not say."""
         try:
             return cdi_spec.decode_annotations(files.read_bounded(path, SPEC_MAX_BYTES)).get(OWNER_ANNOTATION)
@@ -137,4 +154,4 @@ class CdiStore:
             return None
 
     def _make_folder(self) -> None:
-        self._folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        files.make_folder(self._folder, mode=_FOLDER_MODE)

@@ -1,8 +1,9 @@
-"""Claims whose object is gone from the API server are released, slowly.
+"""Claims that have nothing here any more are released, slowly: their object is gone, or is not allocated on this node.
 
 The kubelet does this itself; what is left are claims that it forgot (B04, B05). Releasing too early would give a GPU away under
-a running container, so three things must agree: the object is gone in two passes ten minutes apart, the kubelet's own state
-file does not know the uid all the while, and both could really be asked (R10).
+a running container, so three things must agree: the API server says so in two passes ten minutes apart, the kubelet's own
+state file does not know the uid all the while, and both could really be asked (R10). A kubelet that lost its state file never
+asks for the unprepare of what it had prepared before; a named claim outlives its pods, and would hold its devices for good.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Cleanup:
             StateUnwritable: the records cannot be read.
         """
         self.work.make_folders()
-        self.work.ended.forget_old()
+        self.work.ended.cut()
         state = self._read_kubelet_state()
         if state is None:
             return ()
@@ -68,14 +69,17 @@ class Cleanup:
         return refs
 
     def _is_gone(self, ref: ClaimRef) -> bool:
-        """True when the API server says that no claim has this name and uid; False when it cannot be asked."""
+        """True when the API server says that no claim of this name and uid has devices here; False when it cannot be asked."""
         try:
-            return self.reader.read_claim(ref).metadata.uid != ref.uid
+            claim = self.reader.read_claim(ref)
         except ClaimNotFound:
             return True
         except (ApiError, ClaimError) as err:
             log.event(_LOG, log.WARNING, "claims are kept: the API server cannot be asked", claim=str(ref), error=err)
             return False
+        here = self.work.identity
+        results = () if claim.status.allocation is None else claim.status.allocation.devices.results
+        return claim.metadata.uid != ref.uid or all((each.driver, each.pool) != (here.driver, here.pool) for each in results)
 
     def _is_still_forgotten(self, ref: ClaimRef) -> bool:
         """The kubelet may have taken the claim up again while the API server was asked."""
@@ -96,10 +100,11 @@ class Cleanup:
 
     def _release(self, ref: ClaimRef) -> bool:
         try:
-            with self.work.locks.hold_claim(ref, Deadline(_LOCK_S), "cleanup:begin") as hold:
-                self.work.unprepare_held(ref, hold)
+            deadline = Deadline(_LOCK_S)
+            with self.work.locks.hold_claim(ref, deadline, "cleanup:begin") as hold:
+                self.work.unprepare_held(ref, deadline, hold)
         except ClaimError as err:
             log.event(_LOG, log.WARNING, "a claim that is gone could not be released now", claim=str(ref), error=err)
             return False
-        log.event(_LOG, log.INFO, "released a claim whose object is gone", claim=str(ref))
+        log.event(_LOG, log.INFO, "released a claim that is gone, or has nothing here any more", claim=str(ref))
         return True

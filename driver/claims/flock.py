@@ -11,9 +11,10 @@ import fcntl
 import os
 import threading
 from dataclasses import dataclass
-from pathlib import Path
 
 _HOLDER_MAX_BYTES = 1024
+_END = b"\n"
+"""After the holder. What an earlier, longer one left behind it means nothing: cutting it off is a write more at each step."""
 
 
 @dataclass(slots=True)
@@ -29,7 +30,7 @@ class _Waiter:
 class FileLock:
     """An exclusive lock on ``path``, across processes. Callers in this process take turns before they come here."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str) -> None:
         self._path = path
         self._guard = threading.Lock()
         self._waiter: _Waiter | None = None
@@ -41,22 +42,23 @@ class FileLock:
         Raises:
             OSError
         """
-        descriptor = self._take_at_once() if self._waiter is None else None
-        if descriptor is None:
-            descriptor = self._wait(timeout_s)
-        if descriptor is None:
-            return False
-        self._descriptor = descriptor
-        self.write_holder(holder)
-        return True
+        if self.acquire_at_once(holder):
+            return True
+        return self._keep(self._wait(timeout_s), holder)
+
+    def acquire_at_once(self, holder: str) -> bool:
+        """``acquire`` that waits for nobody.
+
+        Raises:
+            OSError
+        """
+        return self._keep(self._take_at_once() if self._waiter is None else None, holder)
 
     def write_holder(self, holder: str) -> None:
         """Say who holds the lock, for whoever waits in another process. A full disk must not cost the lock."""
         if self._descriptor is not None:
-            text = holder.encode()[:_HOLDER_MAX_BYTES]
             with contextlib.suppress(OSError):
-                os.pwrite(self._descriptor, text, 0)
-                os.ftruncate(self._descriptor, len(text))
+                os.pwrite(self._descriptor, holder.encode()[:_HOLDER_MAX_BYTES] + _END, 0)
 
     def release(self, *, delete_file: bool) -> None:
         """Let the lock go. ``delete_file`` for names that will not come again; others notice and take a new file."""
@@ -64,19 +66,17 @@ class FileLock:
         if descriptor is None:
             return
         try:
-            with contextlib.suppress(OSError):
-                if delete_file:
-                    self._path.unlink()
-                else:
-                    os.ftruncate(descriptor, 0)
+            if delete_file:
+                with contextlib.suppress(OSError):
+                    os.unlink(self._path)
         finally:
             os.close(descriptor)
 
     def read_holder(self) -> str:
         """Who holds the lock, as far as it said so."""
         try:
-            with self._path.open("rb") as file:
-                return file.read(_HOLDER_MAX_BYTES).decode(errors="replace")
+            with open(self._path, "rb") as file:
+                return file.read(_HOLDER_MAX_BYTES + 1).partition(_END)[0].decode(errors="replace")
         except OSError:
             return ""
 
@@ -84,6 +84,13 @@ class FileLock:
         """True while a thread waits for the lock: this object must then be kept for the next caller."""
         with self._guard:
             return self._waiter is not None
+
+    def _keep(self, descriptor: int | None, holder: str) -> bool:
+        if descriptor is None:
+            return False
+        self._descriptor = descriptor
+        self.write_holder(holder)
+        return True
 
     def _take_at_once(self) -> int | None:
         while True:
@@ -102,7 +109,9 @@ class FileLock:
             waiter = self._waiter
             if waiter is None:
                 waiter = self._waiter = _Waiter(threading.Event())
-                threading.Thread(target=self._block, args=(waiter,), name=f"flock {self._path.name}", daemon=True).start()
+                threading.Thread(
+                    target=self._block, args=(waiter,), name=f"flock {os.path.basename(self._path)}", daemon=True
+                ).start()
             waiter.is_wanted = True
         waiter.done.wait(timeout_s)
         with self._guard:
@@ -131,7 +140,7 @@ class FileLock:
             waiter.done.set()
 
 
-def _open_and_lock(path: Path) -> int:
+def _open_and_lock(path: str) -> int:
     while True:
         descriptor = _open(path)
         try:
@@ -144,14 +153,14 @@ def _open_and_lock(path: Path) -> int:
         os.close(descriptor)
 
 
-def _open(path: Path) -> int:
+def _open(path: str) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
-def _is_current(path: Path, descriptor: int) -> bool:
+def _is_current(path: str, descriptor: int) -> bool:
     """False when the file was deleted, or made anew, between opening and locking it."""
     try:
-        there = path.stat()
+        there = os.stat(path)
     except FileNotFoundError:
         return False
     ours = os.fstat(descriptor)

@@ -9,16 +9,17 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from driver.claims import store
 from driver.claims.plan import Holder
-from driver.claims.record import ClaimRecord
+from driver.claims.record import ClaimRecord, RecordedDevice
 from driver.claims.store import Corrupt, RecordFolder, Stored
 from driver.errors import StateUnwritable
 from driver.names import ClaimUID, DeviceName, is_uid
+from driver.topology.mig import Footprint
 
 _CLOCK_TICK_NS = 50_000_000
 """Two writes within one tick of the file system's clock can leave the same mtime; so a file that was this young when it was
@@ -39,7 +40,7 @@ class _Entry:
     last_good: ClaimRecord | None = field(repr=False)
     """What the claim's record held before it became unreadable."""
     held: frozenset[str]
-    """Devices in a record that can be read; admin access holds none (B66)."""
+    """GPUs of which a record that can be read has something; admin access holds none (B66)."""
 
     def is_current(self, stamp: _Stamp) -> bool:
         return stamp == self.stamp and stamp[1] + _CLOCK_TICK_NS < self.parsed_at_ns
@@ -70,17 +71,18 @@ class ClaimIndex:
         """
         return {entry.uid: entry.found for entry in self._read_entries()}
 
-    def read_holders(self, devices: Collection[DeviceName], but: ClaimUID) -> Mapping[DeviceName, tuple[Holder, ...]]:
-        """Who holds each of ``devices``, the claim ``but`` itself left out. A corrupt record of unknown content holds all.
+    def read_holders(self, wanted: Mapping[DeviceName, Footprint], but: ClaimUID) -> Mapping[DeviceName, tuple[Holder, ...]]:
+        """Who holds a part of what each device takes, but for the claim ``but``. A corrupt record of unknown content holds all.
 
         Raises:
             StateUnwritable: the folder cannot be read.
         """
         holders: dict[DeviceName, tuple[Holder, ...]] = {}
+        gpus = {footprint.gpu for footprint in wanted.values()}
         for entry in self._read_entries():
-            if entry.uid == but or (isinstance(entry.found, Stored) and entry.held.isdisjoint(devices)):
+            if entry.uid == but or (isinstance(entry.found, Stored) and entry.held.isdisjoint(gpus)):
                 continue
-            for device, holder in self._list_holders(entry, devices):
+            for device, holder in self._list_holders(entry, wanted):
                 holders[device] = (*holders.get(device, ()), holder)
         return holders
 
@@ -90,8 +92,16 @@ class ClaimIndex:
         Raises:
             StateUnwritable: the folder cannot be read.
         """
-        records = [self._record_of(entry) for entry in self._read_entries()]
-        return frozenset(DeviceName(device.device) for record in records if record is not None for device in record.devices)
+        return frozenset(DeviceName(device.device) for record in self.read_records() for device in record.devices)
+
+    def read_records(self) -> tuple[ClaimRecord, ...]:
+        """Every record that can be read or rebuilt.
+
+        Raises:
+            StateUnwritable: the folder cannot be read.
+        """
+        records = (self._record_of(entry) for entry in self._read_entries())
+        return tuple(record for record in records if record is not None)
 
     def recall(self, uid: ClaimUID) -> ClaimRecord | None:
         """What a claim's record held when it could last be read; None where this process never saw it."""
@@ -99,15 +109,15 @@ class ClaimIndex:
             known = [entry.last_good for entry in self._entries.values() if entry.uid == uid]
         return next((record for record in known if record is not None), None)
 
-    def _list_holders(self, entry: _Entry, devices: Collection[DeviceName]) -> Iterator[tuple[DeviceName, Holder]]:
+    def _list_holders(self, entry: _Entry, wanted: Mapping[DeviceName, Footprint]) -> Iterator[tuple[DeviceName, Holder]]:
         record = self._record_of(entry)
         if record is None:
-            yield from ((device, Holder(who=_describe_corrupt(entry.found))) for device in devices)
+            yield from ((device, Holder(who=_describe_corrupt(entry.found))) for device in wanted)
             return
         for device in record.devices:
-            name = DeviceName(device.device)
-            if name in devices and not device.is_admin:
-                yield name, Holder(who=_describe(record, entry.found), share_id=device.share_id)
+            if not device.is_admin:
+                holder = _build_holder(_describe(record, entry.found), device)
+                yield from ((name, holder) for name, footprint in wanted.items() if footprint.overlaps(device.footprint))
 
     def _record_of(self, entry: _Entry) -> ClaimRecord | None:
         if isinstance(entry.found, Stored):
@@ -145,11 +155,11 @@ class ClaimIndex:
     def _parse(self, name: str, stamp: _Stamp) -> _Entry | None:
         """The file as an entry; None where it is no record's, or gone again."""
         stem, dot, suffix = name.partition(".")
-        if f"{dot}{suffix}" not in (store.RECORD_SUFFIX, store.CORRUPT_SUFFIX) or not is_uid(stem):
+        if f"{dot}{suffix}" not in store.SUFFIXES or not is_uid(stem):
             return None
         uid, now_ns = ClaimUID(stem), self._now_ns()
         try:
-            found = store.read_file(self._folder.folder / name, uid)
+            found = store.read_file(f"{self._folder.folder}/{name}", uid)
         except FileNotFoundError:
             return None
         record = found.record if isinstance(found, Stored) else None
@@ -159,11 +169,21 @@ class ClaimIndex:
             uid=uid,
             found=found,
             last_good=record or self._last_good(uid),
-            held=frozenset(device.device for device in record.devices if not device.is_admin) if record else frozenset(),
+            held=frozenset(device.gpu for device in record.devices if not device.is_admin) if record else frozenset(),
         )
 
     def _last_good(self, uid: ClaimUID) -> ClaimRecord | None:
         return next((entry.last_good for entry in self._entries.values() if entry.uid == uid and entry.last_good), None)
+
+
+def _build_holder(who: str, device: RecordedDevice) -> Holder:
+    return Holder(
+        who=who,
+        device=DeviceName(device.device),
+        share_id=device.share_id,
+        consumed_bytes=device.consumed_bytes,
+        sharing=device.sharing,
+    )
 
 
 def _describe(record: ClaimRecord, found: Stored | Corrupt) -> str:

@@ -18,6 +18,7 @@ from driver.cdi import names as cdi_names
 from driver.claims.flock import FileLock
 from driver.claims.model import ClaimRef, Deadline
 from driver.claims.private_folder import make_private_folder
+from driver.claims.turns import Turns
 from driver.errors import ClaimBusy, StateUnwritable
 from driver.names import ClaimUID, is_dns_label
 
@@ -52,8 +53,10 @@ class Hold:
 class LockTable:
     """All locks below one folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, turns: Turns | None = None) -> None:
+        """``turns`` are given up while a lock is waited for."""
+        self._turns = turns if turns is not None else Turns()
+        self._folder = os.fspath(folder)
         self._guard = threading.Lock()
         self._table: dict[str, _Named] = {}
 
@@ -63,7 +66,7 @@ class LockTable:
         Raises:
             StateUnwritable
         """
-        make_private_folder(self._folder, "the lock folder")
+        make_private_folder(Path(self._folder), "the lock folder")
 
     @contextlib.contextmanager
     def hold_claim(self, ref: ClaimRef, deadline: Deadline, step: str) -> Iterator[Hold]:
@@ -110,7 +113,7 @@ class LockTable:
             named = self._table.get(name)
             if named is None:
                 self._forget_idle()
-                named = self._table[name] = _Named(FileLock(self._folder / f"{name}.lock"))
+                named = self._table[name] = _Named(FileLock(f"{self._folder}/{name}.lock"))
             named.users += 1
         try:
             yield named
@@ -126,11 +129,17 @@ class LockTable:
             self._table = {name: each for name, each in self._table.items() if each.users or each.file.has_waiter()}
 
     def _acquire(self, named: _Named, name: str, ref: ClaimRef, deadline: Deadline, step: str) -> None:
-        if not named.turn.acquire(timeout=deadline.remaining_s()):
-            raise ClaimBusy(_busy(ref, name, named.holder))
+        if not named.turn.acquire(blocking=False):
+            with self._turns.given_up():
+                is_mine = named.turn.acquire(timeout=deadline.remaining_s())
+            if not is_mine:
+                raise ClaimBusy(_busy(ref, name, named.holder))
         holder = describe_holder(ref, step)
         try:
-            is_held = named.file.acquire(deadline.remaining_s(), holder)
+            is_held = named.file.acquire_at_once(holder)
+            if not is_held:
+                with self._turns.given_up():
+                    is_held = named.file.acquire(deadline.remaining_s(), holder)
         except OSError as err:
             named.turn.release()
             raise StateUnwritable(f"{ref}: taking the lock {name} in {self._folder}: {err}") from err

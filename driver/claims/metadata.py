@@ -8,6 +8,7 @@ every claim is prepared, and its metadata written, afresh.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,6 @@ from typing import Any
 import msgspec
 
 from driver import files
-from driver.api.meta_v1 import ObjectMeta
 from driver.api.resource_v1 import Attribute
 from driver.cdi import names
 from driver.cdi import spec as cdi_spec
@@ -31,6 +31,7 @@ VERSIONS = ("metadata.resource.k8s.io/v1beta1", "metadata.resource.k8s.io/v1alph
 CONTAINER_FOLDER = "/var/run/kubernetes.io/dra-device-attributes"
 _ATTRIBUTES_MAX = 32
 _FILE_MODE = 0o644
+_SUFFIX = ".json"
 _FOLDER_MODE = 0o755
 
 
@@ -70,10 +71,12 @@ class MetadataPlace:
 
 
 class MetadataFolder:
-    """Writes and deletes the metadata files of claims."""
+    """Writes and deletes the metadata files of claims. Callers hold the claim's lock."""
 
     def __init__(self, place: MetadataPlace) -> None:
         self._place = place
+        self._folder = os.fspath(place.folder)
+        self._cdi_folder = os.fspath(place.cdi_folder)
 
     def write(self, description: Description) -> Mapping[str, CDIDeviceID]:
         """Write the files of each request; the CDI device of each.
@@ -84,12 +87,10 @@ class MetadataFolder:
         ids = {}
         with _named_errors("writing the metadata of", description.ref):
             for request in description.requests():
-                path = self._path(self._place.folder, description.ref, request)
-                _make_folders(self._place.folder, path.parent)
-                _write(path, encode_metadata(description, request, self._place.driver))
+                data = encode_metadata(description, request, self._place.driver)
+                _write(self._folder, self._path(description.ref, request), data)
                 spec = self._build_spec(description, request)
-                self._place.cdi_folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-                _write(self._cdi_path(description.ref, request), cdi_spec.encode_spec(spec))
+                _write(self._cdi_folder, self._cdi_path(description.ref, request), cdi_spec.encode_spec(spec))
                 ids[request] = names.build_device_id(spec.kind, spec.devices[0].name)
         return ids
 
@@ -97,29 +98,40 @@ class MetadataFolder:
         """True when every file of these base requests is there, and is a file of ours."""
         with _named_errors("reading the metadata of", ref):
             return all(
-                self._path(self._place.folder, ref, request).is_file() and self._is_own(self._cdi_path(ref, request))
-                for request in requests
+                os.path.isfile(self._path(ref, request)) and self._is_own(self._cdi_path(ref, request)) for request in requests
             )
 
-    def delete(self, ref: ClaimRef) -> None:
-        """Take the claim's files away; that there are none is success.
+    def delete(self, ref: ClaimRef, requests: Iterable[str]) -> None:
+        """Take the files of a claim's base requests away; that there are none is success.
 
         Raises:
             StateUnwritable
         """
         with _named_errors("deleting the metadata of", ref):
-            for path in self._list_cdi_files(ref):
-                path.unlink(missing_ok=True)
-            claim = self._place.folder / _claim_folder(ref)
-            for request in _list_folder(claim):
-                _delete_request(claim / request, ref)
-            with contextlib.suppress(FileNotFoundError):
-                if not _list_folder(claim):
-                    claim.rmdir()
+            for request in requests:
+                cdi_path, path = self._cdi_path(ref, request), self._path(ref, request)
+                if self._is_own(cdi_path):
+                    files.delete(cdi_path)
+                files.delete(path)
+                for each in (cdi_path, path):
+                    files.delete(files.name_temporary(each))
+
+    def delete_unknown(self, ref: ClaimRef) -> None:
+        """``delete`` for a claim of which nobody knows what it asked for: a prepare died before it was recorded.
+
+        Raises:
+            StateUnwritable
+        """
+        uid = names.validate_uid(ref.uid)
+        prefix, cdi_prefix = f"{uid}_", f"{self._place.driver}_metadata_{uid}_"
+        with _named_errors("looking for the metadata of", ref):
+            found = {each for name in _list_folder(self._folder) if (each := _request_of(name, prefix)) is not None}
+            found |= {each for name in _list_folder(self._cdi_folder) if (each := _request_of(name, cdi_prefix)) is not None}
+        self.delete(ref, sorted(found))
 
     def _build_spec(self, description: Description, request: str) -> CdiSpec:
         mount = Mount(
-            host_path=str(self._path(self._place.folder_on_host, description.ref, request)),
+            host_path=os.path.join(self._place.folder_on_host, _file_name(description.ref, request)),
             container_path=build_container_path(description, request, self._place.driver),
             options=("ro", "bind"),
         )
@@ -128,28 +140,18 @@ class MetadataFolder:
             kind=f"{self._place.driver}/metadata", annotations={OWNER_ANNOTATION: self._place.owner}, devices=(device,)
         )
 
-    def _list_cdi_files(self, ref: ClaimRef) -> list[Path]:
-        prefix = f"{self._place.driver}_metadata_{names.validate_uid(ref.uid)}_"
-        everything = _list_folder(self._place.cdi_folder)
-        whole = [self._place.cdi_folder / name for name in everything if name.startswith(prefix) and name.endswith(".json")]
-        halves = [
-            self._place.cdi_folder / name for name in everything if name.startswith(f".{prefix}") and files.is_temporary(name)
-        ]
-        return [*(path for path in whole if self._is_own(path)), *halves]
-
-    def _is_own(self, path: Path) -> bool:
+    def _is_own(self, path: str) -> bool:
         try:
             annotations = cdi_spec.decode_annotations(files.read_bounded(path, SPEC_MAX_BYTES))
         except (FileNotFoundError, files.NotPlainFile, cdi_spec.SpecInvalid):
             return False
         return annotations.get(OWNER_ANNOTATION) == self._place.owner
 
-    def _cdi_path(self, ref: ClaimRef, request: str) -> Path:
-        return self._place.cdi_folder / f"{self._place.driver}_metadata_{names.validate_uid(ref.uid)}_{_checked(request)}.json"
+    def _path(self, ref: ClaimRef, request: str) -> str:
+        return f"{self._folder}/{_file_name(ref, request)}"
 
-    @staticmethod
-    def _path(folder: Path, ref: ClaimRef, request: str) -> Path:
-        return folder / _claim_folder(ref) / _checked(request) / "metadata.json"
+    def _cdi_path(self, ref: ClaimRef, request: str) -> str:
+        return f"{self._cdi_folder}/{self._place.driver}_metadata_{_file_name(ref, request)}"
 
 
 def encode_metadata(description: Description, request: str, driver: str) -> bytes:
@@ -171,10 +173,6 @@ def encode_metadata(description: Description, request: str, driver: str) -> byte
     return b"\n".join(msgspec.json.encode(each) for each in objects) + b"\n"
 
 
-class _Described(msgspec.Struct, frozen=True):
-    metadata: ObjectMeta
-
-
 def build_container_path(description: Description, request: str, driver: str) -> str:
     """Where the container finds the file of one base request. Pure."""
     if description.pod_claim_name is not None:
@@ -184,8 +182,18 @@ def build_container_path(description: Description, request: str, driver: str) ->
     return f"{CONTAINER_FOLDER}/{claim}/{_checked(request)}/{driver}-metadata.json"
 
 
-def _claim_folder(ref: ClaimRef) -> str:
-    return f"{_checked(ref.namespace)}_{_checked(ref.name)}"
+def _file_name(ref: ClaimRef, request: str) -> str:
+    """Named by the uid: a claim that was made again under its name may be prepared before the first one is released."""
+    return f"{names.validate_uid(ref.uid)}_{_checked(request)}{_SUFFIX}"
+
+
+def _request_of(name: str, prefix: str) -> str | None:
+    """The base request in the name of a file, or of half a one; None where it is no file of the claim."""
+    whole = name[1:].removesuffix(".tmp") if files.is_temporary(name) else name
+    if not whole.startswith(prefix) or not whole.endswith(_SUFFIX):
+        return None
+    request = whole.removeprefix(prefix).removesuffix(_SUFFIX)
+    return request if is_dns_subdomain(request) else None
 
 
 def _checked(name: str) -> str:
@@ -195,51 +203,22 @@ def _checked(name: str) -> str:
     return name
 
 
-def _write(path: Path, data: bytes) -> None:
-    files.write_atomically(path, data, mode=_FILE_MODE, sync_file=False, sync_folder=False)
+def _write(folder: str, path: str, data: bytes) -> None:
+    """Write the file; a folder that is not there is made."""
+    for is_second in (False, True):
+        try:
+            files.write_atomically(path, data, mode=_FILE_MODE, sync_file=False, sync_folder=False, has_one_writer=True)
+        except FileNotFoundError:
+            if is_second:
+                raise
+            files.make_folder(folder, mode=_FOLDER_MODE)
+        else:
+            return
 
 
-def _delete_request(folder: Path, ref: ClaimRef) -> None:
-    """Delete a request's file, and what a killed process left half written of it.
-
-    The folder is named after the claim, not after its uid (KEP-5304): a claim that was made again under the same name may
-    have been prepared before this one is released, and then the file is its.
-    """
-    path = folder / "metadata.json"
-    if _read_uid(path) not in ("", ref.uid):
-        return
-    path.unlink(missing_ok=True)
-    for name in _list_folder(folder):
-        if files.is_temporary(name):
-            (folder / name).unlink(missing_ok=True)
-    with contextlib.suppress(FileNotFoundError):
-        folder.rmdir()
-
-
-def _read_uid(path: Path) -> str:
-    """The uid of the claim that a metadata file is of; nothing where it does not say."""
+def _list_folder(folder: str) -> list[str]:
     try:
-        newest, _, _ = files.read_bounded(path, SPEC_MAX_BYTES).partition(b"\n")
-        return msgspec.json.decode(newest, type=_Described).metadata.uid
-    except (
-        FileNotFoundError,
-        NotADirectoryError,
-        files.NotPlainFile,
-        msgspec.MsgspecError,
-        UnicodeDecodeError,
-        RecursionError,
-    ):
-        return ""
-
-
-def _make_folders(base: Path, folder: Path) -> None:
-    for each in (base, folder.parent, folder):
-        each.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-
-
-def _list_folder(folder: Path) -> list[str]:
-    try:
-        return sorted(path.name for path in folder.iterdir())
+        return sorted(os.listdir(folder))
     except FileNotFoundError:
         return []
 

@@ -6,31 +6,28 @@ ClaimPlan + holders of devices ─ validate_exclusive ─ nothing, or DeviceInUs
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-
-import msgspec
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from driver.api import gpu_config, resource_v1
+from driver.api.quantity import parse_quantity
 from driver.cdi import names as cdi_names
 from driver.claims import precedence
+from driver.claims.allocation import decode_configs, hash_allocation, read_allocation, read_pod_claim_name
+from driver.claims.config_choice import choose_device_config
 from driver.claims.model import ClaimRef
+from driver.claims.sharing_plan import Candidate, DeviceSharing, plan_sharing
 from driver.errors import (
     ClaimError,
-    ClaimNotAllocated,
-    ClaimReplaced,
     ConfigInvalid,
     DeviceInUse,
     DeviceNotReady,
     ForeignPool,
     UnknownDevice,
 )
-from driver.names import CDIDeviceID, DeviceName, GpuUUID, PoolName, is_dns_label
+from driver.names import CDIDeviceID, DeviceName, PoolName
+from driver.topology.mig import Footprint, NodeDevice, Partition, find_device, gpu_of
 from driver.topology.model import Gpu
-
-POD_CLAIM_NAME_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
-_CONFIGS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +38,27 @@ class PlannedDevice:
     """As in the allocation: ``a`` or ``a/b``."""
     pool: PoolName
     device: DeviceName
-    uuid: GpuUUID
+    uuid: str
+    """Empty while the MIG device is still to be made."""
     cdi_device_id: CDIDeviceID
     is_admin: bool = False
     """Seen by a monitor: holds nothing, changes nothing."""
     share_id: str | None = None
-    config: gpu_config.GpuConfig
+    consumed_bytes: int | None = None
+    """Memory of a share."""
+    config: gpu_config.GpuConfig | gpu_config.MigDeviceConfig
+    config_entry: int = 0
+    """Where ``config`` stands in the allocation."""
+    sharing: DeviceSharing | None = None
+    partition: Partition | None = None
+    """Of a MIG device."""
+    is_divided: bool = False
+    """Claims make MIG devices on this GPU, so its MIG mode may be on when it is given out whole."""
+
+    @property
+    def footprint(self) -> Footprint:
+        """What no other claim may have at the same time."""
+        return Footprint(gpu=self.device) if self.partition is None else self.partition.footprint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +79,22 @@ class PlanningNode:
 
     driver: str
     pool: PoolName
-    devices: Mapping[DeviceName, Gpu]
+    devices: Mapping[DeviceName, NodeDevice]
     unread: str = ""
     """Why ``devices`` is not known yet, if so."""
+    divided: Collection[DeviceName] = frozenset()
+    """The GPUs on which claims make MIG devices."""
+
+    def find(self, name: str) -> NodeDevice | None:
+        """The device of this name, which for a MIG device may be one of an older driver's."""
+        return find_device(self.devices, name)
+
+    def gpu(self, name: DeviceName) -> Gpu:
+        """The card of a device that is there."""
+        device = self.find(name)
+        if device is None:
+            raise KeyError(name)
+        return gpu_of(device)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +102,11 @@ class Holder:
     """A claim that has a device, in whatever state the claim is. ``who`` is text for people."""
 
     who: str
+    device: DeviceName | None = None
+    """The device of ours that it has; None where that cannot be known."""
     share_id: str | None = None
+    consumed_bytes: int | None = None
+    sharing: DeviceSharing | None = None
 
 
 def plan_claim(claim: resource_v1.ResourceClaim, ref: ClaimRef, node: PlanningNode) -> ClaimPlan:
@@ -88,58 +117,23 @@ def plan_claim(claim: resource_v1.ResourceClaim, ref: ClaimRef, node: PlanningNo
     """
     allocation = read_allocation(claim, ref)
     own = _choose_results(allocation, ref, node)
-    configs = _decode_configs(allocation, ref, node.driver)
+    configs = decode_configs(allocation, ref, node.driver)
+    devices = tuple(_plan_device(result, ref, node, configs) for result in own)
     return ClaimPlan(
         ref=ref,
         allocation=hash_allocation(allocation, node.driver),
-        devices=tuple(_plan_device(result, ref, node, configs) for result in own),
-        pod_claim_name=_read_pod_claim_name(claim),
+        devices=_plan_sharing(devices, ref, node),
+        pod_claim_name=read_pod_claim_name(claim),
     )
-
-
-def read_allocation(claim: resource_v1.ResourceClaim, ref: ClaimRef) -> resource_v1.DeviceAllocation:
-    """The claim's allocation, once it is sure that this is the claim that the kubelet means."""
-    if claim.metadata.uid != ref.uid:
-        raise ClaimReplaced(
-            f"{ref}: the claim of this name has uid {claim.metadata.uid[:64]!r} now; "
-            "the pod that used the old one must be made again"
-        )
-    allocation = claim.status.allocation
-    if allocation is None:
-        raise ClaimNotAllocated(f"{ref}: has no allocation; the scheduler or the controller has to allocate it first")
-    devices = allocation.devices
-    if len(devices.results) > resource_v1.ALLOCATION_RESULTS_MAX or len(devices.config) > _CONFIGS_MAX:
-        raise ClaimError(
-            f"{ref}: {len(devices.results)} results and {len(devices.config)} configs are more than the API allows "
-            f"({resource_v1.ALLOCATION_RESULTS_MAX} and {_CONFIGS_MAX})"
-        )
-    return devices
-
-
-def hash_allocation(allocation: resource_v1.DeviceAllocation, driver: str) -> str:
-    """SHA-256 over what the allocation says to ``driver``: another driver's part may change without us."""
-    results = [result for result in allocation.results if result.driver == driver]
-    configs = [
-        (config.source, config.requests, _canonical(config.opaque.parameters))
-        for config in allocation.config
-        if config.opaque is not None and config.opaque.driver == driver
-    ]
-    return hashlib.sha256(msgspec.json.encode((results, configs), order="sorted")).hexdigest()
-
-
-def _read_pod_claim_name(claim: resource_v1.ResourceClaim) -> str | None:
-    """A user may write anything into the annotation of a claim of their own; only a name counts as one."""
-    name = claim.metadata.annotations.get(POD_CLAIM_NAME_ANNOTATION)
-    return name if name is not None and is_dns_label(name) else None
 
 
 def list_exclusive_gpus(plan: ClaimPlan) -> tuple[str, ...]:
     """The GPUs whose locks the claim needs, by name. A monitor's devices need none."""
-    return tuple(sorted({device.device for device in plan.devices if not device.is_admin}))
+    return tuple(sorted({device.footprint.gpu for device in plan.devices if not device.is_admin}))
 
 
 def validate_exclusive(plan: ClaimPlan, holders: Mapping[DeviceName, Sequence[Holder]]) -> None:
-    """Refuses the plan when another claim holds one of its devices, in whatever state (B07).
+    """Refuses the plan when another claim holds one of its devices or a part of it, in whatever state (B07).
 
     ``holders`` leaves out the claim itself. Two shares of one device may stand side by side; admin access is let through.
 
@@ -150,7 +144,7 @@ def validate_exclusive(plan: ClaimPlan, holders: Mapping[DeviceName, Sequence[Ho
         if device.is_admin:
             continue
         for holder in holders.get(device.device, ()):
-            if device.share_id is None or holder.share_id is None:
+            if device.share_id is None or holder.share_id is None or holder.device != device.device:
                 raise DeviceInUse(
                     f"{plan.ref}: device {device.device} is held by {holder.who}; it is tried again until that ends"
                 )
@@ -173,92 +167,78 @@ def _choose_results(
     return own
 
 
-def _decode_configs(
-    allocation: resource_v1.DeviceAllocation, ref: ClaimRef, driver: str
-) -> tuple[precedence.SourcedConfig[gpu_config.DeviceConfig], ...]:
-    """Own configs, decoded; every fault of all of them in one error."""
-    configs = []
-    faults: list[str] = []
-    for position, config in enumerate(allocation.config):
-        if config.opaque is None or config.opaque.driver != driver:
-            continue
-        where = f"status.allocation.devices.config[{position}]"
-        if config.source not in precedence.SOURCES:
-            faults.append(f"{where}.source: {config.source[:64]!r} is not one of {', '.join(precedence.SOURCES)}")
-            continue
-        try:
-            decoded = gpu_config.decode_config(bytes(config.opaque.parameters), where)
-        except ConfigInvalid as err:
-            faults += [f"{where}.opaque.parameters ({config.source}): {fault}" for fault in err.faults]
-            continue
-        configs.append(
-            precedence.SourcedConfig(position=position, source=config.source, requests=config.requests, config=decoded)
-        )
-    if faults:
-        raise ConfigInvalid(f"{ref}: the config cannot be used", faults)
-    return tuple(configs)
-
-
 def _plan_device(
     result: resource_v1.AllocationResult,
     ref: ClaimRef,
     node: PlanningNode,
     configs: Iterable[precedence.SourcedConfig[gpu_config.DeviceConfig]],
 ) -> PlannedDevice:
-    gpu = node.devices.get(DeviceName(result.device))
-    if gpu is None and node.unread:
+    device = node.find(result.device)
+    if device is None and node.unread:
         raise DeviceNotReady(f"{ref}: the GPUs of this node have not been read yet ({node.unread}); ask again")
-    if gpu is None:
+    if device is None:
         raise UnknownDevice(
             f"{ref}: this node has no device {result.device[:80]!r} now (it has {len(node.devices)} devices); "
             "see `gpu-dra inspect` on the node, and whether the GPU fell off the bus"
         )
-    config = _choose_gpu_config(result, ref, configs)
+    partition = device if isinstance(device, Partition) else None
+    if partition is not None and partition.made is None and result.admin_access:
+        raise ClaimError(
+            f"{ref}: request {result.request!r} has adminAccess, which makes no MIG device, and {result.device} is there only "
+            "while a claim has it; ask for the whole GPU"
+        )
+    chosen = choose_device_config(result, ref, configs, is_mig=partition is not None)
+    name = DeviceName(result.device)
     return PlannedDevice(
         request=result.request,
         pool=node.pool,
-        device=gpu.name,
-        uuid=gpu.reading.uuid,
-        cdi_device_id=cdi_names.build_claim_device_id(ref.uid, gpu.name, result.share_id),
+        device=name,
+        uuid=_read_uuid(device),
+        partition=partition,
+        is_divided=gpu_of(device).name in node.divided,
+        cdi_device_id=cdi_names.build_claim_device_id(ref.uid, name, result.share_id),
         is_admin=bool(result.admin_access),
         share_id=result.share_id,
-        config=config,
+        consumed_bytes=_read_consumed(result, ref),
+        config=gpu_config.GpuConfig() if chosen is None else chosen.config,
+        config_entry=chosen.position if chosen is not None and chosen.config.sharing is not None else 0,
     )
 
 
-def _choose_gpu_config(
-    result: resource_v1.AllocationResult,
-    ref: ClaimRef,
-    configs: Iterable[precedence.SourcedConfig[gpu_config.DeviceConfig]],
-) -> gpu_config.GpuConfig:
-    """The config of a whole GPU. A config of another kind is passed over, unless it names the request."""
-    fitting: list[precedence.SourcedConfig[gpu_config.GpuConfig]] = []
-    faults = []
-    for each in configs:
-        where = f"status.allocation.devices.config[{each.position}]"
-        if isinstance(each.config, gpu_config.TopologyPolicy) or not each.applies_to(result.request):
-            continue
-        if result.admin_access:
-            if each.source == "FromClaim":
-                faults.append(f"{where}: request {result.request!r} has adminAccess, which takes no config; leave it out")
-        elif isinstance(each.config, gpu_config.GpuConfig):
-            fitting.append(
-                precedence.SourcedConfig(position=each.position, source=each.source, requests=each.requests, config=each.config)
-            )
-        elif each.names(result.request):
-            faults.append(
-                f"{where}.opaque.parameters.kind: {type(each.config).__name__} is for another kind of device, and request "
-                f"{result.request!r} was given the whole GPU {result.device}; use GpuConfig"
-            )
-    if faults:
-        raise ConfigInvalid(f"{ref}: the config does not fit the device", faults)
-    winner = precedence.choose_config(fitting, result.request)
-    return winner.config if winner is not None else gpu_config.GpuConfig()
+def _read_uuid(device: NodeDevice) -> str:
+    """Of a MIG device that is still to be made, nothing."""
+    if isinstance(device, Partition):
+        return device.made.uuid if device.made is not None else ""
+    return device.reading.uuid
 
 
-def _canonical(parameters: msgspec.Raw) -> str:
-    """The same for the same content, whatever the order of keys; the text itself where it is no JSON."""
+def _read_consumed(result: resource_v1.AllocationResult, ref: ClaimRef) -> int | None:
+    """The memory of a share; a device that is not shared is had whole, whatever it says."""
+    amount = result.consumed_capacity.get("memory") if result.share_id is not None else None
+    if amount is None:
+        return None
     try:
-        return msgspec.json.encode(msgspec.json.decode(parameters), order="sorted").decode()
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return bytes(parameters).hex()
+        return int(parse_quantity(amount))
+    except ValueError as err:
+        raise ClaimError(f"{ref}: consumedCapacity of device {result.device[:80]!r}: {err}") from err
+
+
+def _plan_sharing(devices: tuple[PlannedDevice, ...], ref: ClaimRef, node: PlanningNode) -> tuple[PlannedDevice, ...]:
+    if all(device.config.sharing is None for device in devices):
+        return devices
+    candidates = [
+        Candidate(
+            device=device.device,
+            uuid=device.uuid or device.device,
+            is_mig=device.partition is not None,
+            compute_capability=node.gpu(device.device).reading.cuda_compute_capability,
+            share_bytes=None if device.share_id is None else device.consumed_bytes or 0,
+            sharing=device.config.sharing,
+            entry=device.config_entry,
+        )
+        for device in devices
+    ]
+    planned = plan_sharing(candidates)
+    if planned.faults:
+        raise ConfigInvalid(f"{ref}: the devices cannot be shared so", planned.faults)
+    return tuple(replace(device, sharing=sharing) for device, sharing in zip(devices, planned.devices, strict=True))

@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
 
 from driver.claims import precedence
+from driver.claims.mig_record import RecordedMig, build_recorded_mig
 from driver.claims.model import ClaimRef, PreparedDevice
 from driver.claims.plan import ClaimPlan, PlannedDevice
+from driver.claims.sharing_plan import DeviceSharing
 from driver.names import CDIDeviceID, ClaimUID, DeviceName, PoolName
-from driver.topology.model import Gpu
+from driver.topology.mig import Footprint, NodeDevice, find_device, gpu_of
 
-VERSION = 1
+VERSION = 2
+"""The latest that is read. Only records with MIG devices are written with it: an older driver would take these for GPUs."""
+_PLAIN_VERSION = 1
 RECORD_MAX_BYTES = 256 * 1024
 
 _Name = Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z", max_length=253)]
@@ -66,6 +70,30 @@ class RecordedDevice(_Part, frozen=True, kw_only=True):
     share_id: _Uid | None = msgspec.field(name="shareID", default=None)
     cdi_device_ids: _CdiIds = msgspec.field(name="cdiDeviceIDs")
     """Never none: a container would start without its GPU."""
+    sharing: DeviceSharing | None = None
+    consumed_bytes: int | None = None
+    """Memory that the allocation gives to a share of a device."""
+    mig: RecordedMig | None = None
+
+    @property
+    def gpu(self) -> DeviceName:
+        """The card: the device itself, or the one that it is a part of."""
+        return DeviceName(self.device if self.mig is None else self.mig.gpu)
+
+    @property
+    def card_uuid(self) -> str:
+        """The card's own UUID."""
+        return self.uuid if self.mig is None else self.mig.gpu_uuid
+
+    @property
+    def has_own_instance(self) -> bool:
+        """Whether a MIG device was made for the claim."""
+        return self.mig is not None and self.mig.is_own
+
+    @property
+    def footprint(self) -> Footprint:
+        """What no other claim may have at the same time."""
+        return Footprint(gpu=self.gpu) if self.mig is None else self.mig.footprint
 
 
 class ClaimRecord(_Part, frozen=True, kw_only=True):
@@ -85,19 +113,19 @@ class ClaimRecord(_Part, frozen=True, kw_only=True):
         """Which claim this is."""
         return ClaimRef(namespace=self.namespace, name=self.name, uid=ClaimUID(self.uid))
 
+    def own_instances(self) -> tuple[RecordedMig, ...]:
+        """The MIG devices that are made for the claim and removed with it."""
+        return tuple(device.mig for device in self.devices if device.mig is not None and device.has_own_instance)
 
-def build_record(plan: ClaimPlan, epoch: RecordedEpoch, extra_ids: Mapping[str, CDIDeviceID]) -> ClaimRecord:
-    """The record of a plan that is carried out.
+    def is_sharing(self) -> bool:
+        """True where something is set on a GPU, or a daemon runs."""
+        return any(device.sharing is not None for device in self.devices)
 
-    ``extra_ids`` (base request to metadata device) go to the first device of each request, as the contract has it.
-    """
-    devices = []
-    waiting = dict(extra_ids)
-    for device in plan.devices:
-        extra = waiting.pop(precedence.base_request(device.request), None)
-        devices.append(_record_device(device, () if extra is None else (extra,)))
+
+def build_record(plan: ClaimPlan, epoch: RecordedEpoch) -> ClaimRecord:
+    """The record of a plan that is carried out."""
     return ClaimRecord(
-        version=VERSION,
+        version=_PLAIN_VERSION if all(device.partition is None for device in plan.devices) else VERSION,
         state=State.PREPARE_COMPLETED,
         namespace=plan.ref.namespace,
         name=plan.ref.name,
@@ -105,8 +133,20 @@ def build_record(plan: ClaimPlan, epoch: RecordedEpoch, extra_ids: Mapping[str, 
         allocation=plan.allocation,
         pod_claim_name=plan.pod_claim_name,
         epoch=epoch,
-        devices=tuple(devices),
+        devices=tuple(_record_device(device) for device in plan.devices),
     )
+
+
+def add_ids(record: ClaimRecord, extra_ids: Mapping[str, CDIDeviceID]) -> ClaimRecord:
+    """With metadata devices, by base request: each goes to the first device of its request, as the contract has it."""
+    waiting = dict(extra_ids)
+
+    def add(device: RecordedDevice) -> RecordedDevice:
+        extra = waiting.pop(precedence.base_request(device.request), None)
+        ids = device.cdi_device_ids if extra is None else (*device.cdi_device_ids, extra)
+        return msgspec.structs.replace(device, cdi_device_ids=ids)
+
+    return msgspec.structs.replace(record, devices=tuple(add(device) for device in record.devices))
 
 
 def build_answer(record: ClaimRecord) -> tuple[PreparedDevice, ...]:
@@ -138,10 +178,10 @@ def is_known(epoch: RecordedEpoch) -> bool:
     return bool(epoch.boot_id and epoch.driver_version and epoch.load_marker)
 
 
-def find_swapped(record: ClaimRecord, devices: Mapping[DeviceName, Gpu]) -> tuple[RecordedDevice, ...]:
+def find_swapped(record: ClaimRecord, devices: Mapping[DeviceName, NodeDevice]) -> tuple[RecordedDevice, ...]:
     """The record's devices in whose slot another card sits now (R24). A device that is not there is not swapped."""
-    there = ((device, devices.get(DeviceName(device.device))) for device in record.devices)
-    return tuple(device for device, gpu in there if gpu is not None and gpu.reading.uuid != device.uuid)
+    there = ((device, find_device(devices, device.device)) for device in record.devices)
+    return tuple(device for device, now in there if now is not None and gpu_of(now).reading.uuid != device.card_uuid)
 
 
 def encode_record(record: ClaimRecord, onto: Mapping[str, Any] | None = None) -> bytes:
@@ -199,7 +239,7 @@ class _File(msgspec.Struct, frozen=True):
     record: msgspec.Raw
 
 
-def _record_device(device: PlannedDevice, extra: Iterable[CDIDeviceID]) -> RecordedDevice:
+def _record_device(device: PlannedDevice) -> RecordedDevice:
     return RecordedDevice(
         request=device.request,
         pool=device.pool,
@@ -207,7 +247,10 @@ def _record_device(device: PlannedDevice, extra: Iterable[CDIDeviceID]) -> Recor
         uuid=device.uuid,
         is_admin=device.is_admin,
         share_id=device.share_id,
-        cdi_device_ids=(device.cdi_device_id, *extra),
+        cdi_device_ids=(device.cdi_device_id,),
+        sharing=device.sharing,
+        consumed_bytes=device.consumed_bytes,
+        mig=None if device.partition is None else build_recorded_mig(device.partition),
     )
 
 

@@ -13,6 +13,7 @@ from driver import log
 from driver.claims import record as claim_record
 from driver.claims.carry import to_recorded
 from driver.claims.effects import Catalog, Incident
+from driver.claims.mig_made import renew_instances
 from driver.claims.model import ClaimRef, Deadline
 from driver.claims.record import State
 from driver.claims.store import Corrupt, Stored
@@ -48,6 +49,7 @@ def repair_claims(work: ClaimWork) -> Repaired:
     done = Repaired()
     catalog = work.catalog.read()
     known = work.index.read_all()
+    work.carrier.sharing.sweep(work.index.read_all)
     for uid in sorted({*known, *work.carrier.cdi.list_own()}):
         found = known.get(uid)
         ref = found.record.ref() if isinstance(found, Stored) else ClaimRef(namespace="", name="", uid=uid)
@@ -86,6 +88,7 @@ def _repair_one(work: ClaimWork, uid: ClaimUID, catalog: Catalog, done: Repaired
     elif found is None:
         _record_granted(work, uid, done)
     elif found.record.state is State.PREPARE_COMPLETED:
+        work.carrier.sharing.keep(found.record)
         _restore(work, found, catalog, done)
 
 
@@ -109,8 +112,14 @@ def _restore(work: ClaimWork, stored: Stored, catalog: Catalog, done: Repaired) 
     if not catalog.devices or claim_record.find_swapped(stored.record, catalog.devices):
         return
     epoch = to_recorded(catalog)
-    renewed = Stored(record=msgspec.structs.replace(stored.record, epoch=epoch), body=stored.body)
-    if not claim_record.is_same_epoch(stored.record.epoch, epoch):
+    record = renew_instances(stored.record, catalog.devices)
+    renewed = Stored(record=msgspec.structs.replace(record, epoch=epoch), body=stored.body)
+    is_same = claim_record.is_same_epoch(stored.record.epoch, epoch)
+    if not is_same and stored.record.own_instances():
+        return  # they went with the epoch, and are made again when the kubelet asks
+    if not is_same or record != stored.record:
+        if stored.record.is_sharing():
+            work.carrier.sharing.apply(stored.record)
         work.carrier.write_grant(renewed, catalog)
         work.carrier.records.write(renewed.record, onto=renewed.body)
         done.restored.append(uid)

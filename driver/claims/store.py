@@ -1,12 +1,19 @@
-"""The folder of records: one file a claim, named by its uid and nothing else."""
+"""The folder of records: one file a claim, named by its uid and, by how it ends, what has become of it.
+
+``<uid>.json`` is a record, ``<uid>.ending`` one whose claim's unprepare has begun, ``<uid>.corrupt`` one that cannot be read.
+An unprepare begins with a rename: whatever else the record says stays as it is, and nothing waits for the disk.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from driver import files
 from driver.cdi import names as cdi_names
@@ -16,7 +23,10 @@ from driver.errors import StateUnwritable
 from driver.names import ClaimUID
 
 RECORD_SUFFIX = ".json"
+ENDING_SUFFIX = ".ending"
 CORRUPT_SUFFIX = ".corrupt"
+SUFFIXES = (RECORD_SUFFIX, ENDING_SUFFIX, CORRUPT_SUFFIX)
+"""In the order in which they are looked for: a rename goes down this list, so that no reader misses the file."""
 _MODE = 0o600
 _FOLDER_MODE = 0o700
 
@@ -34,7 +44,7 @@ class Corrupt:
     """A record that cannot be read. Its devices stay blocked."""
 
     uid: ClaimUID
-    path: Path
+    path: str
     why: str
 
 
@@ -43,6 +53,7 @@ class RecordFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._prefix = os.path.join(folder, "")
 
     def start(self) -> None:
         """Make the folder, and delete what a killed process left half written.
@@ -61,10 +72,11 @@ class RecordFolder:
             StateUnwritable: the disk refuses to say.
         """
         with self._named_errors("reading", uid):
-            for suffix in (RECORD_SUFFIX, CORRUPT_SUFFIX):
-                path = self._path(uid, suffix)
-                with contextlib.suppress(FileNotFoundError):
-                    return read_file(path, uid)
+            for suffix in SUFFIXES:
+                try:
+                    return read_file(self._path(uid, suffix), uid)
+                except FileNotFoundError:
+                    continue
         return None
 
     def write(self, record: ClaimRecord, *, onto: Mapping[str, Any] | None = None) -> None:
@@ -83,8 +95,21 @@ class RecordFolder:
             raise StateUnwritable(f"{record.ref()}: this claim cannot be recorded, and so not be prepared: {err}") from err
         must_last = record.state is not State.UNPREPARE_STARTED
         with self._named_errors("writing", uid):
-            files.write_atomically(self._path(uid, RECORD_SUFFIX), data, mode=_MODE, sync_folder=must_last)
-            self._path(uid, CORRUPT_SUFFIX).unlink(missing_ok=True)
+            files.write_atomically(self._path(uid, RECORD_SUFFIX), data, mode=_MODE, sync_folder=must_last, has_one_writer=True)
+            files.delete(self._path(uid, CORRUPT_SUFFIX))
+
+    def mark_ending(self, uid: ClaimUID) -> bool:
+        """Say that an unprepare of the claim has begun; False where it has no record that can be read.
+
+        Raises:
+            StateUnwritable
+        """
+        with self._named_errors("renaming", uid):
+            try:
+                os.rename(self._path(uid, RECORD_SUFFIX), self._path(uid, ENDING_SUFFIX))
+            except FileNotFoundError:
+                return False
+        return True
 
     def delete(self, uid: ClaimUID) -> None:
         """Drop the claim's record and what was set aside for it; that there is none is success.
@@ -93,8 +118,8 @@ class RecordFolder:
             StateUnwritable
         """
         with self._named_errors("deleting", uid):
-            for suffix in (RECORD_SUFFIX, CORRUPT_SUFFIX):
-                self._path(uid, suffix).unlink(missing_ok=True)
+            for suffix in SUFFIXES:
+                files.delete(self._path(uid, suffix))
             files.sync(self.folder)
 
     def set_aside(self, corrupt: Corrupt) -> Corrupt:
@@ -106,12 +131,12 @@ class RecordFolder:
         with self._named_errors("setting aside", corrupt.uid):
             aside = self._path(corrupt.uid, CORRUPT_SUFFIX)
             if corrupt.path != aside:
-                corrupt.path.replace(aside)
+                os.replace(corrupt.path, aside)
                 files.sync(self.folder)
         return Corrupt(uid=corrupt.uid, path=aside, why=corrupt.why)
 
-    def _path(self, uid: ClaimUID, suffix: str) -> Path:
-        return self.folder / f"{cdi_names.validate_uid(uid)}{suffix}"
+    def _path(self, uid: ClaimUID, suffix: str) -> str:
+        return f"{self._prefix}{cdi_names.validate_uid(uid)}{suffix}"
 
     @contextlib.contextmanager
     def _named_errors(self, doing: str, uid: ClaimUID | None = None) -> Iterator[None]:
@@ -122,14 +147,14 @@ class RecordFolder:
             raise StateUnwritable(f"{doing} {what}: {err}; look at the disk and at the folder's owner") from err
 
 
-def read_file(path: Path, uid: ClaimUID) -> Stored | Corrupt:
+def read_file(path: str, uid: ClaimUID) -> Stored | Corrupt:
     """What the file at ``path``, which should be the record of ``uid``, holds.
 
     Raises:
         OSError: also FileNotFoundError, when another process was faster.
     """
-    if path.suffix == CORRUPT_SUFFIX:
-        path.lstat()
+    if path.endswith(CORRUPT_SUFFIX):
+        os.lstat(path)
         return Corrupt(uid=uid, path=path, why="it was set aside before")
     try:
         record, body = claim_record.decode_record(files.read_bounded(path, claim_record.RECORD_MAX_BYTES))
@@ -137,4 +162,6 @@ def read_file(path: Path, uid: ClaimUID) -> Stored | Corrupt:
         return Corrupt(uid=uid, path=path, why=str(err))
     if record.uid != uid:
         return Corrupt(uid=uid, path=path, why=f"it is the record of claim {record.uid}")
+    if path.endswith(ENDING_SUFFIX):
+        record = msgspec.structs.replace(record, state=State.UNPREPARE_STARTED)
     return Stored(record=record, body=body)

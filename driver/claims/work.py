@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from driver import log
 from driver.claims import record as claim_record
+from driver.claims.arrival import Arrival
 from driver.claims.carry import Carrier, to_recorded
+from driver.claims.compared import Compared
 from driver.claims.effects import Catalog, ClaimReader, DeviceCatalog, Incident, Report
-from driver.claims.ended import EndedCounts
+from driver.claims.ended import EndedLog
 from driver.claims.index import ClaimIndex
 from driver.claims.locks import Hold, LockTable
+from driver.claims.mig_made import renew_instances
 from driver.claims.model import CallContext, ClaimRef, Deadline, PreparedDevice
-from driver.claims.plan import ClaimPlan, PlanningNode, list_exclusive_gpus, plan_claim, validate_exclusive
+from driver.claims.plan import ClaimPlan, Holder, PlanningNode, list_exclusive_gpus, plan_claim, validate_exclusive
 from driver.claims.record import ClaimRecord, State
+from driver.claims.shares import validate_shares
 from driver.claims.store import Corrupt, Stored
-from driver.errors import ClaimBusy, DeviceNotReady, RecordUnreadable, StateUnwritable
-from driver.names import ClaimUID, DeviceName, PoolName
+from driver.errors import ClaimError, DeviceNotReady, RecordUnreadable, StateUnwritable
+from driver.names import DeviceName, PoolName
 
 _LOG = log.logger(__name__)
 
@@ -45,38 +49,6 @@ class Found:
         return not self.is_rebuilt and self.stored.record.state is State.PREPARE_COMPLETED
 
 
-@dataclass(slots=True)
-class Compared:
-    """Which records were compared with the API server since the last registration (R9)."""
-
-    era: int = 0
-    """Raised at each registration; taken before the API server is asked, and given back to ``remember``."""
-    _guard: threading.Lock = field(default_factory=threading.Lock)
-    _allocations: dict[ClaimUID, str] = field(default_factory=dict)
-
-    def forget_all(self) -> None:
-        """The kubelet has registered us again: it may have been away while claims changed."""
-        with self._guard:
-            self.era += 1
-            self._allocations.clear()
-
-    def remember(self, uid: ClaimUID, allocation: str, era: int) -> None:
-        """The API server was seen, in ``era``, to have this allocation for the claim."""
-        with self._guard:
-            if era == self.era:
-                self._allocations[uid] = allocation
-
-    def forget(self, uid: ClaimUID) -> None:
-        """The claim is unprepared."""
-        with self._guard:
-            self._allocations.pop(uid, None)
-
-    def has(self, record: ClaimRecord) -> bool:
-        """True when the record was made for the allocation that the API server was seen to have."""
-        with self._guard:
-            return self._allocations.get(ClaimUID(record.uid)) == record.allocation
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimWork:
     """Prepares and unprepares one claim at a time; calls for different claims run side by side."""
@@ -87,7 +59,7 @@ class ClaimWork:
     carrier: Carrier
     index: ClaimIndex
     locks: LockTable
-    ended: EndedCounts
+    ended: EndedLog
     report: Report
     compared: Compared = field(default_factory=Compared)
 
@@ -99,6 +71,7 @@ class ClaimWork:
         """
         self.carrier.records.start()
         self.carrier.cdi.start()
+        self.carrier.mig.debts.start()
         self.locks.start()
         self.ended.start()
 
@@ -108,9 +81,9 @@ class ClaimWork:
         Raises:
             ClaimError, ApiError: this claim's own answer.
         """
-        arrival = _Arrival(ref=ref, call=call, ended=self.ended, unprepares=self.ended.read(ref.uid))
+        arrival = Arrival(ref=ref, call=call, ended=self.ended, came_at=self.ended.read_end())
         deadline = Deadline(call.deadline().remaining_s() - LOCK_MARGIN_S)
-        with self.locks.hold_claim(ref, deadline, "prepare:begin") as hold:
+        with self.locks.hold_claim(ref, deadline, "prepare:begin") as hold, self.carrier.turns.taken():
             hold.is_last = True
             arrival.validate()
             found = self.find(ref)
@@ -119,14 +92,16 @@ class ClaimWork:
             if found is not None and self.compared.has(found.stored.record) and self._still_holds(found, catalog):
                 return self._answer_again(found.stored, catalog)
             arrival.era = self.compared.era
-            plan = plan_claim(self.reader.read_claim(ref), ref, self._planning_node(catalog))
+            with self.carrier.turns.given_up():
+                claim = self.reader.read_claim(ref)
+            plan = plan_claim(claim, ref, self._planning_node(catalog))
             if found is not None and found.stored.record.allocation == plan.allocation:
                 if self._still_holds(found, catalog):
                     answer = self._answer_again(found.stored, catalog)
                     self.compared.remember(ref.uid, plan.allocation, arrival.era)
                     return answer
                 self._refuse_swapped(found, catalog)
-            self._undo_earlier(found, plan, hold)
+            self._undo_earlier(found, plan, deadline, hold)
             if not plan.devices:
                 return ()
             with self.locks.hold_gpus(list_exclusive_gpus(plan), ref, deadline, "prepare:begin"):
@@ -139,8 +114,9 @@ class ClaimWork:
             ClaimError: the claim keeps its devices; the kubelet asks again.
         """
         self._count(ref)
-        with self.locks.hold_claim(ref, Deadline(deadline.remaining_s() - LOCK_MARGIN_S), "unprepare:begin") as hold:
-            self.unprepare_held(ref, hold)
+        until = Deadline(deadline.remaining_s() - LOCK_MARGIN_S)
+        with self.locks.hold_claim(ref, until, "unprepare:begin") as hold, self.carrier.turns.taken():
+            self.unprepare_held(ref, until, hold)
 
     def _count(self, ref: ClaimRef) -> None:
         """Say that an unprepare begins. On a full disk it must go on without: no late prepare can write a record there."""
@@ -149,12 +125,12 @@ class ClaimWork:
         except StateUnwritable as err:
             log.event(_LOG, log.WARNING, "an unprepare could not be counted", claim=str(ref), error=err)
 
-    def unprepare_held(self, ref: ClaimRef, hold: Hold) -> None:
+    def unprepare_held(self, ref: ClaimRef, deadline: Deadline, hold: Hold) -> None:
         """``unprepare`` for whoever holds the claim's lock."""
         found = self.find(ref, must_be_known=True)
         self.compared.forget(ref.uid)
         if found is not None:
-            self.carrier.unprepare(found.stored, say=hold.say)
+            self._end(found.stored, deadline, hold)
         else:
             self.carrier.clear(ref)
         hold.is_last = True
@@ -190,7 +166,9 @@ class ClaimWork:
 
     def _planning_node(self, catalog: Catalog) -> PlanningNode:
         identity = self.identity
-        return PlanningNode(driver=identity.driver, pool=identity.pool, devices=catalog.devices, unread=catalog.unread)
+        return PlanningNode(
+            driver=identity.driver, pool=identity.pool, devices=catalog.devices, unread=catalog.unread, divided=catalog.divided
+        )
 
     def _still_holds(self, found: Found, catalog: Catalog) -> bool:
         """True when the record's facts are those of this epoch and of the same cards (R24)."""
@@ -199,6 +177,8 @@ class ClaimWork:
             found.is_completed()
             and claim_record.is_same_epoch(record.epoch, to_recorded(catalog))
             and not claim_record.find_swapped(record, catalog.devices)
+            and renew_instances(record, catalog.devices) == record
+            and self.carrier.has_instances(record, catalog)
         )
 
     def _answer_again(self, stored: Stored, catalog: Catalog) -> tuple[PreparedDevice, ...]:
@@ -209,60 +189,81 @@ class ClaimWork:
         """Another card under the same name is not what was allocated: selectors were matched against the first (R24)."""
         record = found.stored.record
         for device in claim_record.find_swapped(record, catalog.devices) if found.is_completed() else ():
+            card = catalog.card(device.gpu)
             message = (
-                f"{record.ref()}: device {device.device} was {device.uuid} when the claim was prepared, and is "
-                f"{catalog.devices[DeviceName(device.device)].reading.uuid} now: the card was replaced; delete the pod, "
+                f"{record.ref()}: device {device.device} was on {device.card_uuid} when the claim was prepared, and is on "
+                f"{card.reading.uuid if card is not None else 'another'} now: the card was replaced; delete the pod, "
                 "so that its claim is allocated anew"
             )
             self.report(Incident(reason="GpuReplaced", message=message, ref=record.ref()))
             raise DeviceNotReady(message)
 
-    def _undo_earlier(self, found: Found | None, plan: ClaimPlan, hold: Hold) -> None:
+    def _end(self, stored: Stored, deadline: Deadline, hold: Hold) -> None:
+        """Undo a claim, holding the GPUs on which it has set what other shares may set too."""
+        record = stored.record
+        gpus = tuple(sorted({device.gpu for device in record.devices if device.sharing is not None or device.has_own_instance}))
+        with self.locks.hold_gpus(gpus, record.ref(), deadline, "unprepare:begin"):
+            self.carrier.unprepare(stored, self._read_others(record), say=hold.say)
+
+    def _read_others(self, record: ClaimRecord) -> tuple[ClaimRecord, ...]:
+        """The records of other claims, where they matter to undoing this one."""
+        found = self.index.read_records() if record.is_sharing() or record.own_instances() else ()
+        return tuple(each for each in found if each.uid != record.uid)
+
+    def _read_holders(self, plan: ClaimPlan) -> Mapping[DeviceName, tuple[Holder, ...]]:
+        """Who holds a part of what the plan's devices take: claims, and MIG instances that outlived theirs."""
+        wanted = {device.device: device.footprint for device in plan.devices if not device.is_admin}
+        holders = dict(self.index.read_holders(wanted, but=plan.ref.uid)) if wanted else {}
+        for debt in self.carrier.mig.debts.read_all() if wanted else ():
+            for name, footprint in wanted.items():
+                if not debt.is_mode_only and footprint.overlaps(debt.mig.footprint):
+                    holders[name] = (*holders.get(name, ()), Holder(who=f"the MIG instance of {debt.ref()}, yet to be removed"))
+        return holders
+
+    def _take_back(self, plan: ClaimPlan, hold: Hold) -> None:
+        """Leave no MIG instance of a prepare that failed: others may want its place before the kubelet asks again."""
+        stored = self.carrier.records.read(plan.ref.uid)
+        if not isinstance(stored, Stored) or not stored.record.own_instances():
+            return
+        try:
+            self.carrier.unprepare(stored, self._read_others(stored.record), say=hold.say)
+            hold.is_last = True
+        except ClaimError as err:
+            log.event(_LOG, log.WARNING, "what a failed prepare made stays for now", claim=str(plan.ref), error=err)
+
+    def _undo_earlier(self, found: Found | None, plan: ClaimPlan, deadline: Deadline, hold: Hold) -> None:
         """Another allocation, or something half done, ends before anything new begins (R9, B04)."""
         if found is None:
             return
         record = found.stored.record
         if record.state is not State.PREPARE_COMPLETED or record.allocation != plan.allocation:
             self.compared.forget(plan.ref.uid)
-            self.carrier.unprepare(found.stored, say=hold.say)
+            self._end(found.stored, deadline, hold)
             hold.is_last = True
 
     def _prepare_afresh(
-        self, plan: ClaimPlan, catalog: Catalog, found: Found | None, arrival: _Arrival, hold: Hold
+        self, plan: ClaimPlan, catalog: Catalog, found: Found | None, arrival: Arrival, hold: Hold
     ) -> tuple[PreparedDevice, ...]:
-        devices = {device.device for device in plan.devices if not device.is_admin}
-        validate_exclusive(plan, self.index.read_holders(devices, but=plan.ref.uid) if devices else {})
+        holders = self._read_holders(plan)
+        validate_exclusive(plan, holders)
+        validate_shares(plan, holders, self._planning_node(catalog))
+        self.carrier.make_ready(plan, catalog, None if found is None else found.stored.record, say=hold.say)
         arrival.validate()
         hold.is_last = False
         onto = found.stored.body if found is not None else None
-        record = self.carrier.prepare(plan, catalog, onto=onto, say=hold.say)
+        try:
+            record = self.carrier.prepare(plan, catalog, onto=onto, say=hold.say)
+        except ClaimError:
+            if not _was_prepared(found, plan):
+                self._take_back(plan, hold)
+            raise
         if arrival.is_over():
             if not _was_prepared(found, plan):
-                self.carrier.unprepare(Stored(record=record, body=onto or {}), say=hold.say)
+                self.carrier.unprepare(Stored(record=record, body=onto or {}), self._read_others(record), say=hold.say)
                 hold.is_last = True
             arrival.validate()
         self.compared.remember(plan.ref.uid, plan.allocation, arrival.era)
         return claim_record.build_answer(record)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Arrival:
-    """A call for a claim, as it came in: what it must still be when it takes effect (R8)."""
-
-    ref: ClaimRef
-    call: CallContext
-    ended: EndedCounts
-    unprepares: int
-    era: int = 0
-
-    def is_over(self) -> bool:
-        """True when nobody listens any more, or an unprepare has begun since."""
-        return not self.call.is_active() or self.call.deadline().is_past() or self.ended.read(self.ref.uid) > self.unprepares
-
-    def validate(self) -> None:
-        """Raises ``ClaimBusy`` when the call must not take effect."""
-        if self.is_over():
-            raise ClaimBusy(f"{self.ref}: the call is over, or an unprepare began since; nothing was left prepared by it")
 
 
 def _was_prepared(found: Found | None, plan: ClaimPlan) -> bool:

@@ -12,6 +12,8 @@ from driver.errors import DeviceNotReady
 from driver.host.roots import Roots
 
 _LOG = log.logger(__name__)
+_MOST_BYTES = 64 * 1024
+_UVM = "nvidia-uvm"
 _RELATIVE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
 
 
@@ -39,9 +41,9 @@ def read_device_node(roots: Roots, relative: str) -> DeviceNode:
     """
     if _RELATIVE.fullmatch(relative) is None:
         raise ValueError(f"{relative!r} is no path below /dev such as nvidia0")
-    path = roots.dev / relative
+    path = f"{roots.dev}/{relative}"
     try:
-        found = path.stat()
+        found = os.stat(path)
     except OSError as err:
         raise DeviceNotReady(
             f"device node {path}: {err.strerror}; is the NVIDIA driver loaded, and is the dev root {roots.dev} right?"
@@ -50,11 +52,44 @@ def read_device_node(roots: Roots, relative: str) -> DeviceNode:
         raise DeviceNotReady(f"device node {path} is no character device; is the dev root {roots.dev} right?")
     return DeviceNode(
         path=f"/dev/{relative}",
-        host_path=str(roots.dev_on_host / relative),
+        host_path=os.path.join(roots.dev_on_host, relative),
         type="c",
         major=os.major(found.st_rdev),
         minor=os.minor(found.st_rdev),
     )
+
+
+def read_uvm_node(roots: Roots) -> DeviceNode:
+    """The node of CUDA's memory driver.
+
+    Loading the module makes no node, only a program of NVIDIA's does: where the kernel has the driver and nobody has made its
+    nodes, the runtime makes the container's by their numbers.
+
+    Raises:
+        DeviceNotReady: the module is not loaded, or something else stands in the node's place.
+    """
+    try:
+        return read_device_node(roots, _UVM)
+    except DeviceNotReady as err:
+        if not isinstance(err.__cause__, FileNotFoundError):
+            raise
+        major = _read_major(roots, _UVM)
+        if major is None or not roots.dev.is_dir():
+            raise DeviceNotReady(
+                f"{err} It is there once the module nvidia-uvm is loaded: `nvidia-modprobe -u -c 0` on the node does it."
+            ) from err.__cause__
+        return DeviceNode(path=f"/dev/{_UVM}", host_path=str(roots.dev_on_host / _UVM), type="c", major=major, minor=0)
+
+
+def _read_major(roots: Roots, driver: str) -> int | None:
+    """What the kernel has numbered a character driver with; None where it has no such driver."""
+    try:
+        with (roots.proc / "devices").open("rb") as file:
+            text = file.read(_MOST_BYTES).decode("ascii", errors="replace")
+    except OSError:
+        return None
+    match = re.search(rf"^\s*(\d{{1,5}})\s+{re.escape(driver)}$", text, re.MULTILINE | re.ASCII)
+    return None if match is None else int(match[1])
 
 
 def read_optional_device_node(roots: Roots, relative: str) -> DeviceNode | None:

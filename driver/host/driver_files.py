@@ -28,7 +28,20 @@ LIBRARY_FOLDERS = (
     "lib/aarch64-linux-gnu",
     "usr/local/nvidia/lib64",
     "usr/lib",
+    "usr/lib/x86_64-linux-gnu/nvidia/current",
+    "usr/lib/aarch64-linux-gnu/nvidia/current",
+    "usr/lib/nvidia",
+    "lib",
+    "glibc/lib",
 )
+_SEEN_IN = {
+    "usr/lib/x86_64-linux-gnu/nvidia/current": "usr/lib/x86_64-linux-gnu",
+    "usr/lib/aarch64-linux-gnu/nvidia/current": "usr/lib/aarch64-linux-gnu",
+    "usr/lib/nvidia": "usr/lib",
+    "glibc/lib": "usr/lib",
+}
+"""Folders of one distribution (Debian, Bottlerocket, Talos) that no container's loader looks into, and where it does look."""
+
 BINARY_FOLDERS = ("usr/bin", "bin", "usr/sbin", "sbin", "usr/local/bin", "usr/local/nvidia/bin", "opt/bin")
 
 SONAMES = ("libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1", "libnvidia-cfg.so.1", "libnvcuvid.so.1")
@@ -121,14 +134,14 @@ class _Search:
         wanted = f".so.{self.driver_version}"
         inside = self._real_folders()
         found: dict[str, DriverLibrary] = {}
-        for folder in inside:
+        for folder, seen_in in inside.items():
             for name in self._names_in(folder, wanted):
-                if name not in found and (library := self._library(folder, name)) is not None:
+                if name not in found and (library := self._library(folder, name, seen_in)) is not None:
                     found[name] = library
         named = {PurePosixPath(path).name for library in found.values() for path in _container_paths(library)}
         for soname in SONAMES:
-            for folder in inside:
-                if soname not in named and (library := self._library(folder, soname)) is not None:
+            for folder, seen_in in inside.items():
+                if soname not in named and (library := self._library(folder, soname, seen_in)) is not None:
                     found[soname] = library
                     named.add(soname)
         return tuple(found[name] for name in sorted(found))
@@ -145,16 +158,15 @@ class _Search:
             return DriverFile(host_path=self._on_host(real), container_path=f"/{folder}/{name}")
         return None
 
-    def _real_folders(self) -> list[PurePosixPath]:
-        """Without repeats: ``lib64`` is mostly a link to ``usr/lib64``."""
-        real: list[PurePosixPath] = []
+    def _real_folders(self) -> dict[PurePosixPath, PurePosixPath]:
+        """Each with where a container is to see it; without repeats: ``lib64`` is mostly a link to ``usr/lib64``."""
+        real: dict[PurePosixPath, PurePosixPath] = {}
         for folder in LIBRARY_FOLDERS:
             try:
                 path = resolve_inside(self.roots.driver, folder)
             except OSError:
                 continue
-            if path not in real:
-                real.append(path)
+            real.setdefault(path, PurePosixPath(_SEEN_IN.get(folder, path)))
         return real
 
     def _names_in(self, folder: PurePosixPath, wanted: str) -> list[str]:
@@ -173,7 +185,7 @@ class _Search:
             self.skipped.append(f"{self.roots.driver / folder}: {err.strerror}")
         return sorted(names)
 
-    def _library(self, folder: PurePosixPath, name: str) -> DriverLibrary | None:
+    def _library(self, folder: PurePosixPath, name: str, seen_in: PurePosixPath) -> DriverLibrary | None:
         real = self._regular_file(f"{folder}/{name}")
         if real is None:
             return None
@@ -192,8 +204,8 @@ class _Search:
         soname = elf.soname if elf is not None else self._name_beside(folder, name, real)
         return DriverLibrary(
             host_path=self._on_host(real),
-            container_path=f"/{folder}/{name}",
-            soname_path=f"/{folder}/{soname}" if soname not in (None, name) else None,
+            container_path=f"/{seen_in}/{name}",
+            soname_path=f"/{seen_in}/{soname}" if soname not in (None, name) else None,
         )
 
     def _name_beside(self, folder: PurePosixPath, name: str, real: PurePosixPath) -> str | None:

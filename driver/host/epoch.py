@@ -29,10 +29,9 @@ def read_epoch(roots: Roots, driver_version: str) -> Epoch:
     Raises:
         DeviceNotReady: the boot id cannot be read, so a reboot could not be told from none.
     """
-    path = roots.proc / "sys/kernel/random/boot_id"
+    path = f"{roots.proc}/sys/kernel/random/boot_id"
     try:
-        with path.open("rb") as file:
-            boot_id = file.read(_MOST_BYTES).decode("ascii").strip()
+        boot_id = _read(path).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as err:
         raise DeviceNotReady(f"reading the boot id from {path}: {err}; is the proc root {roots.proc} right?") from err
     if _BOOT_ID.fullmatch(boot_id) is None:
@@ -40,10 +39,18 @@ def read_epoch(roots: Roots, driver_version: str) -> Epoch:
     return Epoch(boot_id=boot_id, driver_version=driver_version, load_marker=_read_load_marker(roots, driver_version))
 
 
+def _read(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, _MOST_BYTES)
+    finally:
+        os.close(descriptor)
+
+
 def _read_load_marker(roots: Roots, driver_version: str) -> str:
     """The identity of the module's folder in sysfs, which is new at each load; the driver's version where there is none."""
     try:
-        return build_load_marker((roots.sys / "module/nvidia").stat())
+        return build_load_marker(os.stat(f"{roots.sys}/module/nvidia"))
     except OSError:
         return driver_version
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from driver.cdi.spec import ContainerEdits, DeviceNodeEdit, Hook, Mount, encode_
 from driver.host.device_nodes import DeviceNode
 from driver.host.driver_files import DriverFiles
 from driver.names import GpuUUID, PciAddress
-from tests.fakes.claims import VERSION, driver_files
+from tests.fakes.claim_host import VERSION, driver_files
 from tests.unit.cdi.cdi_schema import validate_cdi
 
 
@@ -38,6 +39,16 @@ def test_r25_each_gpu_has_a_node_and_a_variable_of_its_own() -> None:
         env=("GPU_DRA_DEVICE_0000_13_00_0=GPU-3",),
         device_nodes=(DeviceNodeEdit(path="/dev/nvidia3", type="c", major=195, minor=3, permissions="rw"),),
     )
+
+
+@pytest.mark.parametrize("part", ["", "_MIG_19_3"])
+@pytest.mark.parametrize("pci", [PciAddress(0, 0x4E, 0), PciAddress(0xF, 1, 0), PciAddress(0xFFFFFFFF, 0xFF, 0x1F, 7)], ids=str)
+def test_names_of_variables_are_names_to_a_shell_too(pci: PciAddress, part: str) -> None:
+    """One with a dash or a dot never reaches the program: https://github.com/kubernetes-sigs/dra-driver-cpu/issues/197."""
+    gpu = GrantedGpu(name="claim-gpu", uuid=GpuUUID("GPU-0"), pci=pci, node=node("nvidia0", 0), part=part, share_bytes=1)
+    names = [text.partition("=")[0] for text in build_gpu_edits(gpu).env]
+    assert len(names) == 2
+    assert all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) for name in names)
 
 
 def test_a_node_from_another_dev_root_keeps_its_name_in_the_container() -> None:

@@ -11,7 +11,7 @@ import pytest
 from driver.cdi.host import HostFacts
 from driver.errors import DeviceNotReady
 from driver.host.roots import Roots
-from tests.fakes.claims import VERSION
+from tests.fakes.claim_host import VERSION
 
 
 @pytest.fixture

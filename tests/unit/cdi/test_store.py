@@ -34,7 +34,7 @@ def test_a_claims_file_says_whose_it_is_and_what_was_planned(tmp_path: Path) -> 
     cdi = store(tmp_path)
     cdi.write(uid(1), SPEC)
     path = tmp_path / "cdi" / f"k8s.gpu.nvidia.com-claim_{uid(1)}.json"
-    assert cdi.path(uid(1)) == path
+    assert cdi.path(uid(1)) == str(path)
     assert json.loads(path.read_bytes())["annotations"] == {
         OWNER_ANNOTATION: "gpu.nvidia.com/node-a",
         RECORD_ANNOTATION: '{"x":1}',
@@ -42,7 +42,7 @@ def test_a_claims_file_says_whose_it_is_and_what_was_planned(tmp_path: Path) -> 
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     assert cdi.read_record(uid(1)) == b'{"x":1}'
     assert cdi.list_own() == (uid(1),)
-    assert cdi.path(uid(1)).exists()
+    assert Path(cdi.path(uid(1))).exists()
 
 
 def test_deleting_is_success_when_there_is_no_file(tmp_path: Path) -> None:
@@ -51,27 +51,27 @@ def test_deleting_is_success_when_there_is_no_file(tmp_path: Path) -> None:
     cdi.delete(uid(1))
     cdi.delete(uid(1))
     assert list((tmp_path / "cdi").iterdir()) == []
-    assert not cdi.path(uid(1)).exists()
+    assert not Path(cdi.path(uid(1))).exists()
 
 
 def test_r30_a_file_of_another_node_in_the_same_folder_is_left_alone(tmp_path: Path) -> None:
     """R30: mock nodes may share one folder, and NVIDIA's own driver has files of the same form."""
     mine, other = store(tmp_path), store(tmp_path, "gpu.nvidia.com/node-b")
     other.write(uid(1), SPEC)
-    before = other.path(uid(1)).read_bytes()
+    before = Path(other.path(uid(1))).read_bytes()
     assert mine.list_own() == ()
     assert mine.read_record(uid(1)) is None
     with pytest.raises(StateUnwritable, match=r"belongs to 'gpu\.nvidia\.com/node-b'"):
         mine.delete(uid(1))
-    assert other.path(uid(1)).read_bytes() == before
+    assert Path(other.path(uid(1))).read_bytes() == before
 
 
 def test_a_file_that_cannot_be_read_goes_with_the_claim_that_it_is_named_after(tmp_path: Path) -> None:
     cdi = store(tmp_path)
-    cdi.path(uid(1)).write_bytes(b"{")
+    Path(cdi.path(uid(1))).write_bytes(b"{")
     assert cdi.list_own() == ()
     cdi.delete(uid(1))
-    assert not cdi.path(uid(1)).exists()
+    assert not Path(cdi.path(uid(1))).exists()
 
 
 def test_b13_a_folder_that_was_wiped_is_made_again(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_b13_a_folder_that_was_wiped_is_made_again(tmp_path: Path) -> None:
     (tmp_path / "cdi").rmdir()
     assert cdi.list_own() == ()
     cdi.write(uid(1), SPEC)
-    assert cdi.path(uid(1)).exists()
+    assert Path(cdi.path(uid(1))).exists()
 
 
 def test_a_folder_that_cannot_be_made_is_told_with_what_to_look_at(tmp_path: Path) -> None:

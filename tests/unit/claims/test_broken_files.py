@@ -106,8 +106,8 @@ def test_a_claim_that_cannot_be_recorded_is_refused_and_holds_nothing(described:
 def test_what_a_kill_left_half_written_of_the_metadata_goes_with_the_claim(described: Node) -> None:
     preparer = described.start()
     prepare_one(preparer, 1)
-    (described.cdi / f".gpu.nvidia.com_metadata_{uid(1)}_gpus.json.77.tmp").write_text("{")
-    (described.plugin / "dra-device-metadata/default_claim-1/gpus/.metadata.json.77.tmp").write_text("{")
+    (described.cdi / f".gpu.nvidia.com_metadata_{uid(1)}_gpus.json.tmp").write_text("{")
+    (described.plugin / f"dra-device-metadata/.{uid(1)}_gpus.json.tmp").write_text("{")
     assert unprepare_one(preparer, 1) is None
     assert described.leftovers() == []
     assert list((described.plugin / "dra-device-metadata").iterdir()) == []
@@ -121,9 +121,9 @@ def test_the_metadata_of_a_claim_made_again_under_the_same_name_outlives_the_fir
     described.api.put(claim(second, [result(1)]))
     call = preparer.prepare([second], Call())
     assert not isinstance(call[uid(2)], Exception)
-    file = described.plugin / "dra-device-metadata/default_claim-1/gpus/metadata.json"
+    file = described.plugin / f"dra-device-metadata/{uid(2)}_gpus.json"
     before = file.read_bytes()
     assert unprepare_one(preparer, 1) is None
     assert file.read_bytes() == before
     assert preparer.unprepare([second], Call())[uid(2)] is None
-    assert not file.parent.exists()
+    assert not file.exists()

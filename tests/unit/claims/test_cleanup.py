@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from driver.claims.cleanup import GONE_FOR_S, Cleanup
@@ -55,6 +56,30 @@ def test_b05_a_claim_that_is_gone_in_two_passes_is_released(it: Situation) -> No
 def test_b05_another_claim_of_the_same_name_does_not_keep_it(it: Situation) -> None:
     it.node.api.put(claim(ClaimRef(namespace="default", name="claim-1", uid=uid(77)), [result(5)]))
     it.run_after(0)
+    assert it.run_after(GONE_FOR_S) == (uid(1),)
+
+
+@pytest.mark.parametrize("where", [None, "another-node"], ids=["not allocated", "allocated on another node"])
+def test_a_named_claim_that_has_nothing_here_any_more_is_released(it: Situation, where: str | None) -> None:
+    """A kubelet whose state file was removed never asks for its unprepare, and the claim outlives its pods.
+
+    https://github.com/kubernetes/kubernetes/issues/116411
+    """
+    results = [] if where is None else [msgspec.structs.replace(result(1), pool=where)]
+    it.node.api.put(claim(ref(1), results))
+    it.run_after(0)
+    assert isinstance(prepare_one(it.preparer, 2), DeviceInUse)
+    assert it.run_after(GONE_FOR_S) == (uid(1),)
+    assert prepare_one(it.preparer, 2) == answer(2, 1)
+
+
+def test_a_named_claim_that_is_allocated_here_again_starts_over(it: Situation) -> None:
+    it.node.api.put(claim(ref(1), []))
+    it.run_after(0)
+    it.node.api.put(claim(ref(1), [result(1)]))
+    assert it.run_after(GONE_FOR_S) == ()
+    it.node.api.put(claim(ref(1), []))
+    assert it.run_after(GONE_FOR_S) == (), "ten minutes anew"
     assert it.run_after(GONE_FOR_S) == (uid(1),)
 
 
@@ -136,15 +161,15 @@ def test_a_corrupt_record_that_nothing_names_is_kept(it: Situation) -> None:
 
 def test_a_claim_that_cannot_be_released_now_is_tried_again(it: Situation, monkeypatch: pytest.MonkeyPatch) -> None:
     it.run_after(0)
-    unlink = Path.unlink
+    unlink = os.unlink
 
-    def refuse(path: Path, missing_ok: bool = False) -> None:
-        if path.parent == it.node.cdi:
+    def refuse(path: str) -> None:
+        if Path(path).parent == it.node.cdi:
             raise PermissionError(1, "Operation not permitted")
-        unlink(path, missing_ok=missing_ok)
+        unlink(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "unlink", refuse)
+        patch.setattr(os, "unlink", refuse)
         assert it.run_after(GONE_FOR_S) == ()
     assert it.run_after(1) == (uid(1),)
 

@@ -13,6 +13,7 @@ from driver.claims.record import ClaimRecord, State, encode_record
 from driver.claims.store import Corrupt, RecordFolder, Stored
 from driver.errors import StateUnwritable
 from driver.names import ClaimUID, DeviceName
+from driver.topology.mig import Footprint
 from tests.fakes.claims import device, uid
 from tests.unit.claims.test_record import DEVICE, FULL
 
@@ -26,6 +27,11 @@ def record(number: int, position: int, **changes: object) -> ClaimRecord:
     )
 
 
+def whole(*positions: int) -> dict[DeviceName, Footprint]:
+    """What whole GPUs take."""
+    return {device(position): Footprint(gpu=device(position)) for position in positions}
+
+
 class Folder(RecordFolder):
     """A folder of records, the files that were written to it last, and an index with a clock and CDI files of the test's."""
 
@@ -37,7 +43,7 @@ class Folder(RecordFolder):
         self.index = ClaimIndex(self, self.granted.get, lambda: path.stat().st_mtime_ns + self.ahead_ns)
 
     def holds(self, but: int = 0) -> dict[DeviceName, list[str]]:
-        holders = self.index.read_holders({device(0), device(1)}, uid(but))
+        holders = self.index.read_holders(whole(0, 1), uid(but))
         return {name: [holder.who.split(" (")[0] for holder in each] for name, each in holders.items() if each}
 
 
@@ -53,7 +59,7 @@ def test_each_record_holds_its_devices(tmp_path: Path) -> None:
 def test_a_record_in_any_state_holds_its_devices(tmp_path: Path, state: State) -> None:
     folder = Folder(tmp_path)
     folder.write(msgspec.structs.replace(record(1, 0), state=state))
-    assert folder.index.read_holders({device(0)}, uid(0))[device(0)][0].who.endswith(f"({state.value})")
+    assert folder.index.read_holders(whole(0), uid(0))[device(0)][0].who.endswith(f"({state.value})")
 
 
 def test_b66_a_monitor_holds_nothing_but_its_devices_are_known(tmp_path: Path) -> None:

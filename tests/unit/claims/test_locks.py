@@ -203,19 +203,21 @@ def test_names_that_nobody_uses_are_forgotten(tmp_path: Path) -> None:
 
 def test_the_uncontended_way_makes_no_thread(tmp_path: Path) -> None:
     before = threading.active_count()
-    lock = FileLock(tmp_path / "a.lock")
+    lock = FileLock(str(tmp_path / "a.lock"))
     assert lock.acquire(0, "me")
     assert threading.active_count() == before
     assert lock.read_holder() == "me"
     lock.release(delete_file=False)
-    assert lock.read_holder() == ""
+    assert lock.acquire(0, "I")
+    assert lock.read_holder() == "I"
+    lock.release(delete_file=False)
 
 
 def test_a_file_that_is_replaced_while_it_is_waited_for_is_not_taken_for_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    lock = FileLock(path)
+    lock = FileLock(str(path))
     got: list[bool] = []
     with in_thread(threading.Thread(target=lambda: got.append(lock.acquire(20, "me")))):
         while not lock.has_waiter():
@@ -223,7 +225,7 @@ def test_a_file_that_is_replaced_while_it_is_waited_for_is_not_taken_for_the_loc
         path.unlink()
         os.close(descriptor)
     assert got == [True]
-    other = FileLock(path)
+    other = FileLock(str(path))
     assert not other.acquire(NOW, "you")
     lock.release(delete_file=False)
     assert other.acquire(20, "you")
@@ -233,9 +235,9 @@ def test_a_file_that_is_replaced_while_it_is_waited_for_is_not_taken_for_the_loc
 def test_an_error_of_the_waiting_thread_reaches_the_caller(tmp_path: Path) -> None:
     path = tmp_path / "locks" / "a.lock"
     path.parent.mkdir()
-    first = FileLock(path)
+    first = FileLock(str(path))
     assert first.acquire(0, "me")
-    second = FileLock(path)
+    second = FileLock(str(path))
     errors: list[OSError] = []
 
     def wait() -> None:

@@ -31,8 +31,8 @@ def ids(given: Any) -> list[tuple[str, ...]]:
     return [each.cdi_device_ids[1:] for each in given]
 
 
-def objects(node: Node, request: str, claim_name: str = "claim-1") -> list[dict[str, Any]]:
-    path = node.plugin / "dra-device-metadata" / f"default_{claim_name}" / request / "metadata.json"
+def objects(node: Node, request: str) -> list[dict[str, Any]]:
+    path = node.plugin / "dra-device-metadata" / f"{uid(1)}_{request}.json"
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -73,7 +73,7 @@ def test_the_cdi_file_mounts_the_file_where_the_container_looks(node: Node) -> N
     validate_cdi(spec)
     (only,) = spec["devices"]
     assert (spec["kind"], only["name"]) == ("gpu.nvidia.com/metadata", f"{uid(1)}_gpus")
-    host_path = node.plugin / "dra-device-metadata/default_claim-1/gpus/metadata.json"
+    host_path = node.plugin / f"dra-device-metadata/{uid(1)}_gpus.json"
     assert only["containerEdits"]["mounts"] == [
         {
             "hostPath": str(host_path),
@@ -107,7 +107,7 @@ def test_a_lost_file_is_written_again_at_a_repeat_and_at_start(node: Node) -> No
     first = prepare_one(preparer, 1)
     before = node.cdi_files()
     for lose in (lambda: prepare_one(preparer, 1), node.start().repair):
-        for path in [*node.cdi.iterdir(), *node.plugin.glob("dra-device-metadata/*/*/metadata.json")]:
+        for path in [*node.cdi.iterdir(), *node.plugin.glob("dra-device-metadata/*.json")]:
             path.unlink()
         lose()
         assert node.cdi_files() == before
@@ -131,7 +131,9 @@ def test_files_that_cannot_be_written_do_not_fail_the_claim(node: Node, caplog: 
 def test_files_that_cannot_be_deleted_do_not_keep_the_claim(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     preparer = node.start()
     prepare_one(preparer, 1)
-    (node.plugin / "dra-device-metadata/default_claim-1/gpus/stray").write_text("")
+    path = node.plugin / f"dra-device-metadata/{uid(1)}_gpus.json"
+    path.unlink()
+    path.mkdir()
     with caplog.at_level(logging.WARNING):
         assert unprepare_one(preparer, 1) is None
     assert [log.read_event(record)["msg"] for record in caplog.records] == ["metadata files are left over"]
@@ -154,3 +156,23 @@ def test_a_name_that_is_none_never_becomes_a_path(name: str) -> None:
         build_container_path(Description(ref=bad, pod_claim_name=None, devices=()), "gpus", "gpu.nvidia.com")
     with pytest.raises(StateUnwritable, match="may become part of a path"):
         build_container_path(Description(ref=ref(1), pod_claim_name=name, devices=()), "gpus", "gpu.nvidia.com")
+
+
+def test_what_a_prepare_left_that_died_before_its_record_is_found_by_the_claims_uid(node: Node) -> None:
+    """Nothing says which requests it had: whole files and halves of them, of this claim and of no other, go."""
+    preparer = node.start()
+    prepare_one(preparer, 1)
+    folder = node.plugin / "dra-device-metadata"
+    mine = [
+        folder / f"{uid(9)}_a.json",
+        folder / f".{uid(9)}_b.json.tmp",
+        node.cdi / f".gpu.nvidia.com_metadata_{uid(9)}_c.json.tmp",
+    ]
+    for path in mine:
+        path.write_text("{")
+    others = [folder / f"{uid(8)}_a.json", folder / f"{uid(9)}_A.json", folder / "stray"]
+    for path in others:
+        path.write_text("{")
+    assert unprepare_one(preparer, 9) is None
+    assert [path.exists() for path in (*mine, *others)] == [False] * 3 + [True] * 3
+    assert objects(node, "gpus")

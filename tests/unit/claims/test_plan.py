@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from driver.api import resource_v1
 from driver.api.gpu_config import NVIDIA_VERSION, OWN_VERSION, GpuConfig
+from driver.claims.allocation import hash_allocation
 from driver.claims.plan import (
     Holder,
     PlannedDevice,
     PlanningNode,
-    hash_allocation,
     list_exclusive_gpus,
     plan_claim,
     validate_exclusive,
@@ -204,7 +204,7 @@ def test_b07_a_device_that_another_claim_holds_is_refused_by_its_holder() -> Non
 )
 def test_only_two_shares_stand_side_by_side(mine: str | None, theirs: str | None, is_refused: bool) -> None:
     plan = plan_claim(claim(ref(1), [result(0, share_id=mine)]), ref(1), NODE)
-    holders = {device(0): (Holder(who="x", share_id=theirs),)}
+    holders = {device(0): (Holder(who="x", device=device(0), share_id=theirs),)}
     if is_refused:
         with pytest.raises(DeviceInUse):
             validate_exclusive(plan, holders)

@@ -23,6 +23,7 @@ from driver.claims.record import (
     RecordedEpoch,
     RecordInvalid,
     State,
+    add_ids,
     build_answer,
     build_record,
     decode_body,
@@ -139,7 +140,7 @@ def test_what_is_no_record_is_refused(data: bytes, says: str) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"version": 2},
+        {"version": 3},
         {"version": -1},
         {"state": "Prepared"},
         {"uid": "../../etc/passwd"},
@@ -182,7 +183,7 @@ def test_metadata_ids_go_to_the_first_device_of_each_request() -> None:
     plan = ClaimPlan(
         ref=ref(1), allocation="h", devices=(planned(0, "a/x"), planned(1, "a/x"), planned(2, "b")), pod_claim_name="gpu"
     )
-    record = build_record(plan, EPOCH, {"a": CDIDeviceID("m/x=a"), "b": CDIDeviceID("m/x=b")})
+    record = add_ids(build_record(plan, EPOCH), {"a": CDIDeviceID("m/x=a"), "b": CDIDeviceID("m/x=b")})
     assert [each.cdi_device_ids for each in record.devices] == [
         ("kind/x=d0", "m/x=a"),
         ("kind/x=d1",),

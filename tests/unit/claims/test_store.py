@@ -74,8 +74,8 @@ def test_b10_a_corrupt_record_is_set_aside_alone_and_stays_corrupt(tmp_path: Pat
     found = records.read(uid(1))
     assert isinstance(found, Corrupt)
     aside = records.set_aside(found)
-    assert aside.path.name == f"{uid(1)}.corrupt"
-    assert aside.path.read_bytes() == b"{"
+    assert Path(aside.path).name == f"{uid(1)}.corrupt"
+    assert Path(aside.path).read_bytes() == b"{"
     assert isinstance(records.read(uid(1)), Corrupt)
     assert records.set_aside(aside) == aside
     assert isinstance(records.read(uid(2)), Stored)
@@ -147,3 +147,33 @@ def test_a_rewrite_keeps_the_unknown_keys_of_the_file(tmp_path: Path) -> None:
     again = records.read(uid(1))
     assert isinstance(again, Stored)
     assert again.body["later"] == [1]
+
+
+def test_an_unprepare_begins_with_a_rename_and_nothing_else_of_the_record_changes(tmp_path: Path) -> None:
+    """No write and no wait for the disk: what had to last through a loss of power was written when the claim was prepared."""
+    records = folder(tmp_path)
+    records.write(FULL)
+    before = (records.folder / f"{uid(1)}.json").read_bytes()
+    assert records.mark_ending(uid(1))
+    assert [(path.name, path.read_bytes()) for path in records.folder.iterdir()] == [(f"{uid(1)}.ending", before)]
+    found = records.read(uid(1))
+    assert isinstance(found, Stored)
+    assert found.record == msgspec.structs.replace(FULL, state=State.UNPREPARE_STARTED)
+    records.delete(uid(1))
+    assert records.read(uid(1)) is None
+
+
+def test_what_has_no_record_cannot_be_marked(tmp_path: Path) -> None:
+    records = folder(tmp_path)
+    assert not records.mark_ending(uid(1))
+    (records.folder / f"{uid(1)}.corrupt").write_bytes(b"{")
+    assert not records.mark_ending(uid(1))
+
+
+def test_a_marked_record_that_cannot_be_read_is_set_aside_like_any_other(tmp_path: Path) -> None:
+    records = folder(tmp_path)
+    (records.folder / f"{uid(1)}.ending").write_bytes(b"{")
+    found = records.read(uid(1))
+    assert isinstance(found, Corrupt)
+    records.set_aside(found)
+    assert [path.name for path in records.folder.iterdir()] == [f"{uid(1)}.corrupt"]

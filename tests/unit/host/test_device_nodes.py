@@ -9,7 +9,7 @@ import pytest
 
 from driver import log
 from driver.errors import DeviceNotReady
-from driver.host.device_nodes import DeviceNode, read_device_node, read_optional_device_node
+from driver.host.device_nodes import DeviceNode, read_device_node, read_optional_device_node, read_uvm_node
 from driver.host.roots import Roots
 
 NULL = os.stat("/dev/null")  # noqa: PTH116  (the tests' own character device, which every machine has)
@@ -19,7 +19,10 @@ NULL = os.stat("/dev/null")  # noqa: PTH116  (the tests' own character device, w
 def roots(tmp_path: Path) -> Roots:
     dev = tmp_path / "dev"
     dev.mkdir()
-    return Roots(dev=dev, dev_on_host=Path("/host/dev"))
+    proc = tmp_path / "proc"
+    proc.mkdir()
+    (proc / "devices").write_text("Character devices:\n  1 mem\n195 nvidia-frontend\n\nBlock devices:\n  7 loop\n")
+    return Roots(dev=dev, dev_on_host=Path("/host/dev"), proc=proc)
 
 
 def test_a_node_is_given_with_its_numbers_and_both_paths(roots: Roots) -> None:
@@ -101,3 +104,39 @@ def test_an_optional_node_of_a_wrong_kind_is_left_out_with_a_word(roots: Roots, 
 def test_an_optional_node_that_is_there_is_given(roots: Roots) -> None:
     (roots.dev / "nvidia-uvm").symlink_to("/dev/null")
     assert read_optional_device_node(roots, "nvidia-uvm") == read_device_node(roots, "nvidia-uvm")
+
+
+LOADED = "Character devices:\n195 nvidia-frontend\n508 nvidia-uvm\n509 nvidia-uvm-not\n"
+
+
+def test_the_node_of_cudas_memory_is_taken_as_it_is(roots: Roots) -> None:
+    (roots.proc / "devices").write_text(LOADED)
+    (roots.dev / "nvidia-uvm").symlink_to("/dev/null")
+    assert read_uvm_node(roots) == read_device_node(roots, "nvidia-uvm")
+
+
+def test_a_loaded_module_whose_node_nobody_has_made_is_given_by_its_number(roots: Roots) -> None:
+    """After a boot, before any CUDA program of the host has run: https://github.com/NVIDIA/nvidia-docker/issues/139."""
+    (roots.proc / "devices").write_text(LOADED)
+    assert read_uvm_node(roots) == DeviceNode(
+        path="/dev/nvidia-uvm", host_path="/host/dev/nvidia-uvm", type="c", major=508, minor=0
+    )
+
+
+def test_a_module_that_is_not_loaded_is_not_ready_and_what_loads_it_is_said(roots: Roots) -> None:
+    with pytest.raises(DeviceNotReady, match=f"{roots.dev}/nvidia-uvm.*`nvidia-modprobe -u -c 0`"):
+        read_uvm_node(roots)
+
+
+@pytest.mark.parametrize("kind", ["no dev root", "a folder in its place", "no procfs"])
+def test_a_number_is_no_reason_to_believe_a_wrong_folder(roots: Roots, kind: str) -> None:
+    """B48: the path that was tried is said."""
+    (roots.proc / "devices").write_text(LOADED)
+    if kind == "no dev root":
+        roots.dev.rmdir()
+    elif kind == "no procfs":
+        (roots.proc / "devices").unlink()
+    else:
+        (roots.dev / "nvidia-uvm").mkdir()
+    with pytest.raises(DeviceNotReady, match=f"{roots.dev}/nvidia-uvm"):
+        read_uvm_node(roots)

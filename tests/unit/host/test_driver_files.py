@@ -84,6 +84,48 @@ def test_each_distributions_folder_is_searched(root: Root, folder: str) -> None:
     assert root.find().libraries == (library(f"{folder}/{CUDA}"),)
 
 
+@pytest.mark.parametrize(
+    ("folder", "seen_in"),
+    [
+        pytest.param("usr/lib/x86_64-linux-gnu/nvidia/current", "usr/lib/x86_64-linux-gnu", id="Debian"),
+        pytest.param("usr/lib/aarch64-linux-gnu/nvidia/current", "usr/lib/aarch64-linux-gnu", id="Debian on Arm"),
+        pytest.param("usr/lib/nvidia", "usr/lib", id="Bottlerocket"),
+        pytest.param("glibc/lib", "usr/lib", id="Talos before 1.9"),
+        pytest.param("lib", "lib", id="Talos"),
+    ],
+)
+def test_a_folder_of_one_distribution_is_seen_where_every_loader_looks(root: Root, folder: str, seen_in: str) -> None:
+    """A container without the host's ld.so.conf finds nothing in ``nvidia/current``.
+
+    https://github.com/NVIDIA/nvidia-container-toolkit/issues/1456, https://github.com/NVIDIA/k8s-device-plugin/pull/1001,
+    https://github.com/bottlerocket-os/bottlerocket-kernel-kit/issues/365
+    """
+    root.file(f"{folder}/{CUDA}", make_elf(b"libcuda.so.1"))
+    expected = DriverLibrary(
+        host_path=f"{HOST}/{folder}/{CUDA}", container_path=f"/{seen_in}/{CUDA}", soname_path=f"/{seen_in}/libcuda.so.1"
+    )
+    assert root.find().libraries == (expected,)
+
+
+def test_libraries_that_are_spread_over_two_folders_are_all_found(root: Root) -> None:
+    """Debian: libcuda behind two links in a folder of its own, the rest in the usual one.
+
+    https://github.com/NVIDIA/nvidia-container-toolkit/issues/1908
+    """
+    usual, own = "usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/nvidia/current"
+    root.file(f"{own}/{CUDA}", make_elf(b"libcuda.so.1"))
+    root.file(f"{own}/libnvidia-nvvm.so.{VERSION}", make_elf(b"libnvidia-nvvm.so.4"))
+    root.link(f"{own}/libcuda.so.1", CUDA)
+    root.link("etc/alternatives/glx--libcuda.so.1", f"/{own}/libcuda.so.1")
+    root.link(f"{usual}/libcuda.so.1", "/etc/alternatives/glx--libcuda.so.1")
+    root.file(f"{usual}/libnvidia-eglcore.so.{VERSION}", make_elf(f"libnvidia-eglcore.so.{VERSION}".encode()))
+    assert [each.container_path for each in root.find().libraries] == [
+        f"/{usual}/{CUDA}",
+        f"/{usual}/libnvidia-eglcore.so.{VERSION}",
+        f"/{usual}/libnvidia-nvvm.so.{VERSION}",
+    ]
+
+
 def test_a_folder_that_is_named_twice_by_a_link_is_searched_once(root: Root) -> None:
     root.file(f"usr/lib64/{CUDA}")
     root.link("lib64", "usr/lib64")
