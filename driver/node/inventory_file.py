@@ -21,9 +21,26 @@ class InventoryFile:
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
         self._guard = threading.Lock()
+        self._last: tuple[tuple[int, int, int], Inventory] | None = None
+        """What was decoded last, and of which file: a node of MIG devices reads it several times a pass."""
 
     def read(self) -> Inventory:
         """What was remembered; empty where there is nothing, or nothing usable."""
+        stamp, last = self._read_stamp(), self._last
+        if last is not None and last[0] == stamp:
+            return last[1]
+        inventory = self._read_file()
+        self._last = None if stamp is None else (stamp, inventory)
+        return inventory
+
+    def _read_stamp(self) -> tuple[int, int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def _read_file(self) -> Inventory:
         try:
             text = read_bounded(self._path, INVENTORY_MAX_BYTES)
         except FileNotFoundError:
@@ -48,6 +65,7 @@ class InventoryFile:
                 if self._path.exists() and read_bounded(self._path, INVENTORY_MAX_BYTES) == text:
                     return
                 write_atomically(self._path, text, mode=0o600, sync_folder=True)
+                self._last = None
             except OSError as err:
                 raise StateUnwritable(f"remembering the published devices in {self._path}: {err.strerror or err}") from err
 

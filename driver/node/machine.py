@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -27,6 +28,8 @@ FIRST_RETRY_S = 1.0
 MAX_RETRY_S = 30.0
 RESCAN_S = 300.0
 """A GPU that comes back, or MIG mode switched by an administrator, is seen within this; a signal (SIGHUP) makes it now."""
+SIGN_S = 5.0
+"""MIG devices that come or go are seen within this: the driver's files say so, without NVML."""
 HANG_S = 3 * GPU_DEADLINE_S
 """A pass that is under way for longer hangs: its GPUs have two deadlines, for themselves and for their PCIe levels."""
 
@@ -63,20 +66,26 @@ class MachineWatch:
         on_pass: Callable[[Pass], bool],
         on_hang: Callable[[str], None],
         *,
+        read_sign: Callable[[], object] = lambda: None,
         hang_s: float = HANG_S,
+        sign_s: float = SIGN_S,
     ) -> None:
         """``on_pass`` answers whether what it had to do is done; False asks for another pass soon.
 
-        ``on_hang`` is told, in a thread of its own, of each pass that is under way for ``hang_s``; once, however long it hangs.
+        ``on_hang`` is told, in a thread of its own, of each pass that is under way for ``hang_s``; once, however long it
+        hangs. ``read_sign`` is cheap, and another answer than before the last pass asks for a new one.
         """
         self._reader = reader
         self._on_pass = on_pass
         self._on_hang = on_hang
+        self._read_sign = read_sign
         self._hang_s = hang_s
+        self._sign_s = sign_s
         spread = random.Random()  # noqa: S311  what failed may be the API server, which many nodes wait for
         self._backoff = Backoff(base_s=FIRST_RETRY_S, cap_s=MAX_RETRY_S, random=spread)
         self._wake = threading.Event()
         self._is_stopping = False
+        self._last_silence = ""
         self._thread = threading.Thread(target=self._run, name="machine-watch", daemon=True)
 
     def start(self) -> None:
@@ -95,11 +104,19 @@ class MachineWatch:
     def _run(self) -> None:
         while not self._is_stopping:
             self._wake.clear()
+            sign = self._read_sign()
             if self._make_pass():
                 self._backoff.reset()
-                self._wake.wait(RESCAN_S)
+                self._rest(RESCAN_S, sign)
             else:
-                self._wake.wait(self._backoff.next_wait_s())
+                self._rest(self._backoff.next_wait_s(), sign)
+
+    def _rest(self, longest_s: float, sign: object) -> None:
+        """Wait for a reason to make a pass."""
+        ends_at = time.monotonic() + longest_s
+        while not self._wake.wait(max(0.0, min(self._sign_s, ends_at - time.monotonic()))):
+            if time.monotonic() >= ends_at or self._read_sign() != sign:
+                return
 
     def _make_pass(self) -> bool:
         """True when there is nothing to wait for."""
@@ -115,10 +132,16 @@ class MachineWatch:
         watchdog.name, watchdog.daemon = "machine-watchdog", True
         watchdog.start()
         try:
-            return Pass(reading=self._reader.read())
+            reading = self._reader.read()
         except NvmlError as err:
-            log.event(_LOG, log.WARNING, "NVML does not answer; trying again", error=err)
+            # A node without a driver is asked for ever: once is news.
+            level = log.DEBUG if str(err) == self._last_silence else log.WARNING
+            self._last_silence = str(err)
+            log.event(_LOG, level, "NVML does not answer; trying again", error=err)
             return Pass(reading=None, error=err)
+        else:
+            self._last_silence = ""
+            return Pass(reading=reading)
         finally:
             watchdog.cancel()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from driver.api.resource_v1 import Attribute, Device
@@ -11,6 +11,8 @@ from driver.claims.effects import Catalog
 from driver.host.epoch import read_epoch
 from driver.host.roots import Roots
 from driver.names import DeviceName
+from driver.topology.mig import NodeDevice
+from driver.topology.mig_offer import GpuOffer
 from driver.topology.model import Gpu, Topology
 
 FIRST_PASS_S = 5.0
@@ -23,8 +25,10 @@ class Seen:
 
     unread: str = "the first pass is not done"
     driver_version: str = ""
-    gpus: Mapping[DeviceName, Gpu] = field(default_factory=dict)
+    devices: Mapping[DeviceName, NodeDevice] = field(default_factory=dict)
     attributes: Mapping[DeviceName, Mapping[str, Attribute]] = field(default_factory=dict)
+    divided: frozenset[DeviceName] = frozenset()
+    cards: Mapping[DeviceName, Gpu] = field(default_factory=dict)
 
 
 class NodeState:
@@ -36,11 +40,20 @@ class NodeState:
         self._has_passed = False
         self._seen = Seen()
 
-    def note(self, topology: Topology, devices: tuple[Device, ...]) -> None:
-        """Take over a new pass; ``devices`` are those that may be prepared."""
+    def note(self, topology: Topology, offers: Sequence[GpuOffer], devices: tuple[Device, ...]) -> None:
+        """Take over a new pass; ``devices`` are those that may be prepared, of what is offered."""
         published = {DeviceName(device.name): device.attributes for device in devices}
-        gpus = {gpu.name: gpu for gpu in topology.gpus if gpu.name in published}
-        self._take(Seen(unread="", driver_version=topology.driver_version, gpus=gpus, attributes=published))
+        offered: dict[DeviceName, NodeDevice] = {offer.gpu.name: offer.gpu for offer in offers}
+        offered |= {each.name: each for offer in offers for each in offer.partitions}
+        seen = Seen(
+            unread="",
+            driver_version=topology.driver_version,
+            devices={name: offered[name] for name in published if name in offered},
+            attributes=published,
+            divided=frozenset(offer.gpu.name for offer in offers if offer.is_dynamic),
+            cards={gpu.name: gpu for gpu in topology.gpus},
+        )
+        self._take(seen)
 
     def note_silence(self, reason: str) -> None:
         """NVML did not answer a pass: what was seen before still holds."""
@@ -57,7 +70,19 @@ class NodeState:
             self._changed.wait_for(lambda: self._has_passed, FIRST_PASS_S)
             seen = self._seen
         epoch = read_epoch(self._roots, seen.driver_version)
-        return Catalog(devices=seen.gpus, epoch=epoch, attributes=seen.attributes, unread=seen.unread)
+        return Catalog(
+            devices=seen.devices,
+            epoch=epoch,
+            attributes=seen.attributes,
+            unread=seen.unread,
+            divided=seen.divided,
+            cards=seen.cards,
+        )
+
+    def seen(self) -> Seen:
+        """The last pass, without waiting for one."""
+        with self._changed:
+            return self._seen
 
     def _take(self, seen: Seen) -> None:
         with self._changed:

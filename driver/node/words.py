@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from driver.names import DeviceName, PoolName
+from driver.health.model import Health, Trouble
+from driver.names import DeviceName, PciAddress, PoolName
 from driver.nvml.readings import GpuFailure, MachineReading
-from driver.plugin.health import DeviceHealth, Health
+from driver.plugin.health import DeviceHealth
+from driver.plugin.health import Health as DeviceState
+from driver.resourceslice.health_taints import list_troubles
 from driver.resourceslice.inventory import MergedDevices
+from driver.topology.mig import Partition
+from driver.topology.mig_names import parse_gpu_of_device, parse_mig_name
 from driver.topology.model import Topology
 from driver.topology.names import gpu_device_name
 
@@ -71,17 +76,51 @@ def name_of_failure(failure: GpuFailure) -> str:
     return f"GPU {failure.index}" if failure.pci is None else f"GPU {failure.index} ({gpu_device_name(failure.pci)})"
 
 
-def build_health(
-    pool: PoolName, merged: MergedDevices, failures: Sequence[GpuFailure], *, now_s: int
-) -> tuple[DeviceHealth, ...]:
-    """The health of every published device, looked at ``now_s``: one that the node does not have now is unhealthy."""
-    reasons = {gpu_device_name(each.pci): each.reason for each in failures if each.pci is not None}
-    lost = frozenset(merged.lost)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthSeen:
+    """What the state of each device follows from."""
+
+    merged: MergedDevices
+    failures: Sequence[GpuFailure]
+    health: Health
+    partitions: Mapping[str, Partition]
+    """The MIG devices that are published, by name."""
+
+
+def build_health(pool: PoolName, seen: HealthSeen, *, now_s: int) -> tuple[DeviceHealth, ...]:
+    """The health of every published device, looked at ``now_s``.
+
+    One that the node does not have now is unhealthy, and one that is given to no new claim for a trouble of its own. What only
+    warns leaves a device healthy, and says so.
+    """
+    reasons = name_reasons(seen.failures)
+    by_gpu: dict[str, list[Trouble]] = {}
+    for trouble in seen.health.troubles:
+        by_gpu.setdefault(trouble.device, []).append(trouble)
 
     def judge(name: DeviceName) -> DeviceHealth:
-        is_lost = name in lost
-        message = reasons.get(name, "the GPU is not there any more") if is_lost else ""
-        health = Health.UNHEALTHY if is_lost else Health.HEALTHY
-        return DeviceHealth(pool=pool, device=name, health=health, last_updated_s=now_s, message=message)
+        troubles = list_troubles(name, by_gpu, seen.partitions)
+        lost = describe_lost(name, reasons) if name in seen.merged.lost else ""
+        is_ill = bool(lost) or any(not trouble.is_warning for trouble in troubles)
+        texts = (lost, *(f"{trouble.message} (since {trouble.since:%Y-%m-%dT%H:%M:%SZ})" for trouble in troubles))
+        return DeviceHealth(
+            pool=pool,
+            device=name,
+            health=DeviceState.UNHEALTHY if is_ill else DeviceState.HEALTHY,
+            last_updated_s=now_s,
+            message="; ".join(text for text in texts if text),
+        )
 
-    return tuple(judge(DeviceName(device.name)) for device in merged.devices)
+    return tuple(judge(DeviceName(device.name)) for device in seen.merged.devices)
+
+
+def name_reasons(failures: Sequence[GpuFailure]) -> Mapping[PciAddress, str]:
+    """Why GPUs do not answer, of those whose address is known."""
+    return {each.pci: each.reason for each in failures if each.pci is not None}
+
+
+def describe_lost(name: DeviceName, reasons: Mapping[PciAddress, str]) -> str:
+    """Why a device is not there any more; ``reasons`` is what GPUs failed with."""
+    pci = parse_gpu_of_device(name)
+    gone = "the GPU is not there any more" if parse_mig_name(name) is None else "the MIG device is not there any more"
+    return gone if pci is None else reasons.get(pci, gone)

@@ -45,6 +45,14 @@ class Architecture(enum.IntEnum):
     RUBIN = 13
 
 
+class ComputeMode(enum.IntEnum):
+    """``nvmlComputeMode_t``, without the mode that CUDA took away (1)."""
+
+    DEFAULT = 0
+    PROHIBITED = 2
+    EXCLUSIVE_PROCESS = 3
+
+
 class AddressingMode(enum.IntEnum):
     """``NVML_DEVICE_ADDRESSING_MODE_*``."""
 
@@ -87,3 +95,30 @@ class EventType(enum.IntFlag):
     SINGLE_BIT_ECC = 0x1
     DOUBLE_BIT_ECC = 0x2
     XID_CRITICAL = 0x8
+    SINGLE_BIT_ECC_STORM = 0x200
+    DRAM_RETIREMENT = 0x400
+    DRAM_RETIREMENT_FAILURE = 0x800
+    NON_FATAL_POISON = 0x1000
+    FATAL_POISON = 0x2000
+    GPU_UNAVAILABLE = 0x4000
+    GPU_RECOVERY_ACTION = 0x8000
+
+
+class RecoveryAction(enum.IntEnum):
+    """``nvmlDeviceGpuRecoveryAction_t``: what the driver says has to be done about a GPU."""
+
+    NONE = 0
+    GPU_RESET = 1
+    NODE_REBOOT = 2
+    DRAIN_P2P = 3
+    DRAIN_AND_RESET = 4
+    RECOVER_IMEX_DOMAIN = 5
+    BUS_RESET = 6
+    SYSTEM_REBOOT = 7
+
+
+class ClocksReason(enum.IntFlag):
+    """``nvmlClocksEventReason*``, those that say that the machine is ill; a busy GPU has others all the time."""
+
+    HW_THERMAL_SLOWDOWN = 0x40
+    HW_POWER_BRAKE_SLOWDOWN = 0x80

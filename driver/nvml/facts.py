@@ -9,7 +9,7 @@ from typing import Any
 
 from driver.names import GpuUUID, PciAddress
 from driver.nvml.enums import AddressingMode, Architecture, Brand, FabricState, NvLinkDeviceType
-from driver.nvml.library import Code, FabricInfo, MigMode, PciInfo
+from driver.nvml.library import Code, FabricInfo, PciInfo
 from driver.nvml.readings import FabricReading, RemoteType
 
 _MAX_TEXT = 256
@@ -109,10 +109,6 @@ def _build_fabric(info: FabricInfo) -> FabricReading | None:
     )
 
 
-def _is_mig_enabled(mode: MigMode) -> bool:
-    return mode.is_enabled
-
-
 REQUIRED: Mapping[str, Fact] = {
     "uuid": Fact("device_uuid", _parse_uuid),
     "minor": Fact("device_minor_number", int),
@@ -127,7 +123,7 @@ OPTIONAL: Mapping[str, Fact] = {
     "memory_bytes": Fact("device_memory_total_bytes", lambda total: total or None),
     "addressing_mode": Fact("device_addressing_mode", _ADDRESSING.get),
     "module_id": Fact("device_module_id", int),
-    "is_mig_enabled": Fact("device_mig_mode", _is_mig_enabled),
+    "virtualization_mode": Fact("device_virtualization_mode", int),
     "fabric": Fact("device_gpu_fabric_info", _build_fabric),
 }
 """The facts that some GPUs do not have; each is a field of ``GpuReading`` that has a default."""

@@ -16,6 +16,8 @@ code (``NOT_SUPPORTED``). All methods may be called from several threads.
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import NewType, Protocol
 
@@ -181,6 +183,18 @@ class Event:
     compute_instance_id: int | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemappedRows:
+    """``nvmlDeviceGetRemappedRows``: memory rows that are replaced by spare ones."""
+
+    correctable: int
+    uncorrectable: int
+    is_pending: bool
+    """A row is replaced with the next reset."""
+    has_failed: bool
+    """No spare row was left."""
+
+
 class NvmlLibrary(Protocol):
     """NVML, real or mock."""
 
@@ -221,10 +235,26 @@ class NvmlLibrary(Protocol):
     def device_memory_total_bytes(self, device: Device) -> int:
         """``nvmlDeviceGetMemoryInfo().total``; NOT_SUPPORTED on unified memory."""
 
+    def device_memory_used_bytes(self, device: Device) -> int:
+        """Without what the driver keeps for itself, as ``nvidia-smi`` counts; NOT_SUPPORTED on unified memory."""
+
+    def device_utilization_percent(self, device: Device) -> int:
+        """Of the last sample period, the part in which a kernel ran; NOT_SUPPORTED in MIG mode."""
+
+    def device_temperature_celsius(self, device: Device) -> int: ...
+    def device_power_mw(self, device: Device) -> int:
+        """Of the board, in milliwatts."""
+
     def device_pci_info(self, device: Device) -> PciInfo: ...
     def device_addressing_mode(self, device: Device) -> int: ...
     def device_module_id(self, device: Device) -> int: ...
     def device_virtualization_mode(self, device: Device) -> int: ...
+    def device_compute_mode(self, device: Device) -> int:
+        """A number of ``ComputeMode``."""
+
+    def device_set_compute_mode(self, device: Device, mode: int) -> None:
+        """Of a GPU, until the driver is loaded anew; NO_PERMISSION for whoever is not root, NOT_SUPPORTED for MIG devices."""
+
     def device_mig_mode(self, device: Device) -> MigMode:
         """NOT_SUPPORTED where the GPU has no MIG."""
 
@@ -276,6 +306,16 @@ class NvmlLibrary(Protocol):
     def device_handle_from_mig_device_handle(self, device: Device) -> Device:
         """The GPU of a MIG device."""
 
+    def device_gpu_recovery_action(self, device: Device) -> int:
+        """A number of ``RecoveryAction``, or one that is newer (``NVML_FI_DEV_GET_GPU_RECOVERY_ACTION``)."""
+
+    def device_uncorrected_ecc_errors(self, device: Device) -> int:
+        """Since the GPU was last reset (``nvmlDeviceGetTotalEccErrors``, uncorrected and volatile)."""
+
+    def device_remapped_rows(self, device: Device) -> RemappedRows: ...
+    def device_clocks_event_reasons(self, device: Device) -> int:
+        """Bits of ``ClocksReason``, and others: why the clocks are lower than they could be now."""
+
     def device_supported_event_types(self, device: Device) -> int: ...
     def event_set_create(self) -> EventSet: ...
     def device_register_events(self, device: Device, event_types: int, event_set: EventSet) -> None: ...
@@ -283,3 +323,7 @@ class NvmlLibrary(Protocol):
         """Waits until an event or the timeout: None is NVML's TIMEOUT. 0 asks without waiting."""
 
     def event_set_free(self, event_set: EventSet) -> None: ...
+
+
+OpenNvml = Callable[[], AbstractContextManager[NvmlLibrary]]
+"""NVML, initialised for as long as the context lasts. Entering raises ``NvmlError``."""

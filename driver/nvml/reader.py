@@ -19,8 +19,9 @@ from driver.names import PciAddress
 from driver.nvml.enums import NVIDIA_VENDOR_ID
 from driver.nvml.facts import OPTIONAL, REMOTE_TYPES, REQUIRED, Unusable, clean_text, parse_pci
 from driver.nvml.library import NVLINK_MAX_LINKS, Code, Device, NvmlLibrary, PciInfo
+from driver.nvml.mig_reader import read_mig
 from driver.nvml.reading_threads import ReadingThreads
-from driver.nvml.readings import GpuFailure, GpuReading, MachineReading, NvLinkReading, PcieLevel, RemoteType
+from driver.nvml.readings import GpuFailure, GpuReading, MachineReading, MigReading, NvLinkReading, PcieLevel, RemoteType
 
 _T = TypeVar("_T")
 _Answered = tuple[Device, GpuReading]
@@ -126,6 +127,7 @@ class _GpuJob:
             self.facts[name] = fact.convert(getattr(library, fact.method)(device))
         facts = self.facts | _read_optional_facts(library, device, pci)
         nvlinks = tuple(_read_nvlinks(library, device, pci))
+        facts["mig"] = _read_mig(library, device)
         numa_node, pcie_root = self.pci_facts.numa_node(pci), self.pci_facts.pcie_root(pci)
         gpu = GpuReading(index=self.index, pci=pci, nvlinks=nvlinks, numa_node=numa_node, pcie_root=pcie_root, **facts)
         return device, gpu
@@ -160,6 +162,18 @@ def _read_optional_facts(library: NvmlLibrary, device: Device, pci: PciAddress) 
         if answer is not None:
             facts[name] = fact.convert(answer)
     return facts
+
+
+def _read_mig(library: NvmlLibrary, device: Device) -> MigReading | None:
+    """None where the GPU cannot do MIG. A mode that is not told is a fault, not a GPU without MIG."""
+    try:
+        mode = library.device_mig_mode(device)
+    except NvmlError as err:
+        _raise_unless_optional(err)
+        if err.code in _ABSENT:
+            return None
+        return MigReading(is_enabled=False, is_enabled_after_reset=False, is_mode_known=False, fault=str(err))
+    return read_mig(library, device, mode)
 
 
 def _read_nvlinks(library: NvmlLibrary, device: Device, pci: PciAddress) -> Iterator[NvLinkReading]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from driver.names import GpuUUID, PciAddress
+from driver.nvml.library import GpuInstanceProfileInfo, Placement
 
 
 class PcieLevel(enum.IntEnum):
@@ -53,6 +54,51 @@ class FabricReading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MigProfile:
+    """A GPU-instance profile that a GPU has. ``number`` is NVML's enumeration, not the profile's id."""
+
+    number: int
+    info: GpuInstanceProfileInfo
+    placements: tuple[Placement, ...]
+    """Free or not; none where the driver tells them only with the mode on (Ampere)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeInstanceReading:
+    """A compute instance: a MIG device, as a container is given it. ``placement`` counts compute slices."""
+
+    id: int
+    profile_id: int
+    placement: Placement
+    multiprocessor_count: int
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuInstanceReading:
+    """A GPU instance; without compute instances it is half made. ``placement`` counts memory slices."""
+
+    id: int
+    profile_id: int
+    placement: Placement
+    compute: tuple[ComputeInstanceReading, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigReading:
+    """What a GPU that can do MIG says of it."""
+
+    is_enabled: bool
+    is_enabled_after_reset: bool
+    profiles: tuple[MigProfile, ...] = ()
+    instances: tuple[GpuInstanceReading, ...] = ()
+    is_mode_known: bool = True
+    """False where NVML did not tell the mode, which it has: ``is_enabled`` then says nothing."""
+    fault: str = ""
+    """Why not all of it could be read, if so: an absent profile or instance then says nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuReading:
     """One GPU that answered every required call."""
 
@@ -70,14 +116,21 @@ class GpuReading:
     addressing_mode: str | None = None
     """``HMM``, ``ATS`` or ``None`` (the text), as NVIDIA's driver publishes it."""
     module_id: int | None = None
-    is_mig_enabled: bool = False
-    """The current MIG mode; False also where the GPU cannot do MIG."""
+    virtualization_mode: int | None = None
+    """A number of ``enums.VirtualizationMode``, or one that is newer."""
+    mig: MigReading | None = None
+    """None where the GPU cannot do MIG."""
     nvlinks: tuple[NvLinkReading, ...] = ()
     fabric: FabricReading | None = None
     numa_node: int | None = None
     """From sysfs, never from NVML (whose answer on GB200 is a memory-only node); None where sysfs says -1 or nothing."""
     pcie_root: str | None = None
     """``pci0000:17``, from the sysfs link; None on virtual machines that hide it."""
+
+    @property
+    def is_mig_enabled(self) -> bool:
+        """The MIG mode in force; False also where the GPU cannot do MIG."""
+        return self.mig is not None and self.mig.is_enabled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,10 +15,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from driver.api import fence
 from driver.api.quantity import format_bytes
 from driver.api.resource_v1 import DEVICE_ATTRIBUTE_MAX_VALUE_BYTES, Attribute, Capacity
 from driver.api.versions import parse_version
 from driver.names import PciAddress
+from driver.nvml.library import GpuInstanceProfileInfo
 from driver.resourceslice.budget import Fact
 from driver.topology.fabric import fabric_domain
 from driver.topology.model import Gpu, Topology
@@ -29,10 +31,11 @@ _LONGEST_PCI_DOMAIN = 0xFFFF
 
 
 class Allocator(enum.Enum):
-    """Who may allocate a device. ``controller`` fences it from kube-scheduler with a taint (design section 6)."""
+    """Who may allocate a device; all but ``scheduler`` are fenced from kube-scheduler with a taint (design section 6)."""
 
-    SCHEDULER = "scheduler"
-    CONTROLLER = "controller"
+    SCHEDULER = fence.SCHEDULER
+    DRAINING = fence.DRAINING
+    CONTROLLER = fence.CONTROLLER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,8 @@ class GpuFacts:
     gpu: Gpu
     node_uid: str
     allocator: Allocator
+    is_divided: bool = False
+    """Claims may have parts of the GPU: it then says what there is to divide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +107,18 @@ def _memory(amount: int | None) -> Capacity | None:
     return Capacity(value=format_bytes(amount)) if amount is not None and 0 <= amount < 1 << 63 else None
 
 
+def _largest(read: Callable[[GpuInstanceProfileInfo], int]) -> Callable[[GpuFacts], Capacity | None]:
+    """The most that one MIG device of the GPU can have, as NVIDIA's driver has it where MIG devices are made by claims."""
+
+    def largest(facts: GpuFacts) -> Capacity | None:
+        mig = facts.gpu.reading.mig
+        if not facts.is_divided or mig is None or not mig.profiles:
+            return None
+        return Capacity(value=str(max(read(profile.info) for profile in mig.profiles)))
+
+    return largest
+
+
 def _set_of_node(facts: GpuFacts, kind: str, lowest: int) -> Attribute | None:
     return _text(f"{node_tag(facts.node_uid)}-{kind}-{facts.topology.gpus[lowest].reading.pci}")
 
@@ -118,6 +135,15 @@ def _nvidias(name: str, type_: str, meaning: str, example: str, read: Callable[[
 def _ours(name: str, type_: str, meaning: str, example: str, read: Callable[[GpuFacts], Attribute | None]) -> Row:
     return Row(name=name, type=type_, is_nvidias=False, meaning=meaning, example=example, read=read)
 
+
+_ENGINES: tuple[tuple[str, str, str, Callable[[GpuInstanceProfileInfo], int]], ...] = (
+    ("multiprocessors", "multiprocessors", "132", lambda info: info.multiprocessor_count),
+    ("copyEngines", "copy engines", "8", lambda info: info.copy_engine_count),
+    ("decoders", "video decoders", "7", lambda info: info.decoder_count),
+    ("encoders", "video encoders", "0", lambda info: info.encoder_count),
+    ("jpegEngines", "JPEG engines", "7", lambda info: info.jpeg_count),
+    ("ofaEngines", "optical-flow engines", "1", lambda info: info.ofa_count),
+)
 
 WHOLE_GPU_ROWS: tuple[Row, ...] = (
     _nvidias("type", "string", "What the device is: `gpu` for a whole GPU.", "gpu", lambda _: _text("gpu")),
@@ -194,6 +220,16 @@ WHOLE_GPU_ROWS: tuple[Row, ...] = (
         "81559Mi",
         lambda f: _memory(f.gpu.reading.memory_bytes),
     ),
+    *(
+        _nvidias(
+            name,
+            "quantity",
+            f"The most {what} that one MIG device of the GPU can have; absent where claims make none.",
+            example,
+            _largest(read),
+        )
+        for name, what, example, read in _ENGINES
+    ),
     _ours(
         "nvlinkIsland",
         "string",
@@ -236,7 +272,8 @@ WHOLE_GPU_ROWS: tuple[Row, ...] = (
     _ours(
         "allocator",
         "string",
-        "Who may allocate the device: `scheduler` or `controller`. Selectors cannot see taints; they can see this.",
+        "Who may allocate the device: `scheduler`, `controller`, or nobody while the node changes sides: `draining`. Selectors "
+        "cannot see taints; they can see this.",
         "scheduler",
         lambda f: _text(f.allocator.value),
     ),

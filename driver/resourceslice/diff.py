@@ -4,6 +4,10 @@ Consumers use only the slices of a pool's highest generation, and only when ther
 writes go *delete, update, create*, and whatever needs more than one write raises the generation: between any two of them the
 pool is incomplete, and nobody ever sees old and new together. One changed slice is one atomic write, and keeps the generation.
 
+A generation is above all that any consumer may still hold, also of slices that went while it did not watch: the controller of
+device taints in kube-controller-manager (to 1.37) keeps a slice whose deletion it only learns from a new list, and then sees
+none of a lower generation, so that it evicts nobody. So a pool that is not there begins at the time of day.
+
 A slice's name starts with its index as five hex digits: allocation goes through slices in the order of their names (1.36).
 """
 
@@ -53,12 +57,18 @@ class WritePlan:
 
 
 def plan_writes(
-    existing: Sequence[ResourceSlice], desired: Sequence[SliceContent], identity: PoolIdentity, *, generation_floor: int = 0
+    existing: Sequence[ResourceSlice],
+    desired: Sequence[SliceContent],
+    identity: PoolIdentity,
+    *,
+    generation_floor: int = 0,
+    first_generation: int = 1,
 ) -> WritePlan:
     """The plan. No content at all means one empty slice: "this node has no device" is not "nobody has said yet".
 
     ``existing`` are all slices of the driver on the node. ``generation_floor`` is the highest generation that was ever seen,
-    so that a pool whose slices were wiped does not start again from one.
+    so that a pool whose slices were wiped does not start again below it. ``first_generation`` is that of a pool of which
+    nothing is there: seconds since 1970, see above.
     """
     wanted = tuple(desired) or (SliceContent(),)
     existing = sorted(existing, key=lambda each: each.metadata.name)
@@ -66,7 +76,8 @@ def plan_writes(
         each for each in existing if each.spec.pool.name == identity.pool and 0 <= each.spec.pool.generation < MAX_GENERATION
     ]
     highest = max((each.spec.pool.generation for each in ours), default=0)
-    matched = _match_by_index([each for each in ours if each.spec.pool.generation == highest], count=len(wanted))
+    newest = [each for each in ours if each.spec.pool.generation == highest]
+    matched = _match_by_index(newest, count=len(wanted))
     kept = {each.metadata.uid for each in matched.values()}
     deletes = tuple(each for each in existing if each.metadata.uid not in kept)
     missing = [index for index in range(len(wanted)) if index not in matched]
@@ -74,8 +85,9 @@ def plan_writes(
     is_behind = highest < generation_floor
     if not (deletes or missing or changed or is_behind):
         return WritePlan(generation=highest)
-    keeps_generation = not missing and len(changed) <= 1 and not is_behind
-    generation = highest if keeps_generation else max(highest, generation_floor) + 1
+    is_fewer = len(newest) > len(matched)
+    keeps_generation = not (missing or is_fewer or is_behind) and len(changed) <= 1
+    generation = highest if keeps_generation else max(highest + 1, generation_floor + 1, 0 if ours else first_generation)
     pool = ResourcePool(name=identity.pool, generation=generation, resource_slice_count=len(wanted))
     devices_before = {device.name: device for each in existing for device in each.spec.devices}
     rewritten = changed if keeps_generation else sorted(matched)

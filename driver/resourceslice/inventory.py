@@ -26,12 +26,13 @@ from driver.api.versions import parse_version
 from driver.names import DeviceName
 from driver.resourceslice.attributes import Allocator
 from driver.resourceslice.build import build_fence_taints
+from driver.topology.mig_names import MigIdentity, parse_mig_name
 from driver.topology.names import parse_device_name
 
 LOST_TAINT_KEY = "gpu.nvidia.com/gpu-lost"
 INVENTORY_VERSION = 1
 INVENTORY_MAX_BYTES = 4 * 1024 * 1024
-INVENTORY_MAX_DEVICES = 1024
+INVENTORY_MAX_DEVICES = 4096
 
 _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _ID = rf"[A-Za-z_][A-Za-z0-9_]{{0,{DEVICE_MAX_ID_BYTES - 1}}}"
@@ -46,7 +47,7 @@ _STANDARD_FORMS = {
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True):
-    """The devices as last published, without taints. On disk as JSON."""
+    """The devices as last published, without taints, and without what they draw: a lost one draws nothing. On disk as JSON."""
 
     version: int = INVENTORY_VERSION
     devices: tuple[Device, ...] = ()
@@ -96,14 +97,21 @@ def merge_inventory(
     present = {device.name for device in now}
     missing = [device for device in before.devices if device.name not in present]
     stays = [device for device in missing if held is None or device.name in held]
-    known = [_without_taints(device) for device in (*now, *stays)]
+    devices = (*now, *(_as_lost(device, allocator) for device in stays))
+    known = [_to_remember(device) for device in devices]
     return MergedDevices(
-        devices=(*now, *(_as_lost(device, allocator) for device in stays)),
+        devices=devices,
         inventory=Inventory(devices=tuple(known)),
         lost=tuple(DeviceName(device.name) for device in stays),
         withdrawn=tuple(DeviceName(device.name) for device in missing if device not in stays),
         replaced=_find_replaced(before, now),
     )
+
+
+def read_mig_names(inventory: Inventory) -> dict[MigIdentity, DeviceName]:
+    """What MIG devices are called in the slices: they keep their names when the driver renames their profiles (R2)."""
+    named = ((parse_mig_name(device.name), DeviceName(device.name)) for device in inventory.devices)
+    return {identity: name for identity, name in named if identity is not None}
 
 
 def encode_inventory(inventory: Inventory) -> bytes:
@@ -176,8 +184,8 @@ def _as_lost(device: Device, allocator: Allocator) -> Device:
     return msgspec.structs.replace(device, attributes=attributes, taints=(*build_fence_taints(allocator), taint))
 
 
-def _without_taints(device: Device) -> Device:
-    return msgspec.structs.replace(device, taints=()) if device.taints else device
+def _to_remember(device: Device) -> Device:
+    return msgspec.structs.replace(device, taints=(), consumes_counters=())
 
 
 def _find_replaced(before: Inventory, now: Sequence[Device]) -> tuple[GpuReplaced, ...]:

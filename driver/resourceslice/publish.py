@@ -10,12 +10,11 @@ last try failed, the next comes by itself), *yielded* (a newer instance publishe
 
 from __future__ import annotations
 
-import enum
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from driver import log
 from driver.api.resource_v1 import ResourceSlice
@@ -29,6 +28,7 @@ from driver.resourceslice.diff import PoolIdentity, WritePlan, content_of, parse
 from driver.resourceslice.other_publisher import detect_other_publisher
 from driver.resourceslice.pace import Pace, PaceSettings
 from driver.resourceslice.pool_state import PoolState
+from driver.resourceslice.publish_reports import PublisherReports, PublishState, PublishStatus, Settled
 from driver.resourceslice.publisher_lock import PublisherLock
 from driver.resourceslice.slice_writer import Sink, SliceWriter, Yielded
 
@@ -37,37 +37,6 @@ _LOG = log.logger(__name__)
 _WATCH_AGAIN_S = 5.0
 _INVALID_WAIT_S = 300.0
 """What the server refused as invalid is sent again as it is only because the server may be replaced."""
-
-
-class PublishState(enum.Enum):
-    """See the module's text."""
-
-    WAITING = "waiting"
-    PUBLISHED = "published"
-    FAILING = "failing"
-    YIELDED = "yielded"
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishStatus:
-    """Where the publisher stands; ``error`` is the last failure's text while it is *failing* or *refused*."""
-
-    state: PublishState = PublishState.WAITING
-    generation: int = 0
-    slices: int = 0
-    devices: int = 0
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublisherReports:
-    """Whom the publisher tells; both are called from its own thread and must not block."""
-
-    say: Callable[[str, str], None]
-    """What people should see, in the log and as an event: a reason in CamelCase, and a sentence. Each text once."""
-    refuse: Callable[[str], None]
-    """Another driver of our name serves this node: the process should stop with this text. Nothing was written."""
 
 
 class Publisher:
@@ -132,6 +101,16 @@ class Publisher:
     def is_published(self) -> bool:
         """Whether the pool is in place, by our hand or by a newer instance's."""
         return self.status().state in {PublishState.PUBLISHED, PublishState.YIELDED}
+
+    def read_settled(self) -> Settled | None:
+        """What was last given to ``publish``, and what the API server made of it, once it is in place by our own hand."""
+        with self._wake:
+            if not self._is_done() or self._status.state is not PublishState.PUBLISHED:
+                return None
+            return Settled(
+                asked=tuple(device for content in self._desired or () for device in content.devices),
+                stored=tuple(device for each in self._pool.slices for device in each.spec.devices),
+            )
 
     def wait_published(self, timeout_s: float) -> bool:
         """Wait until what was last given to ``publish`` is in place; False when it is not in time."""
@@ -198,6 +177,8 @@ class Publisher:
                 self._status = status
                 self._is_acting = False
                 self._wake.notify_all()
+            if status.state is PublishState.PUBLISHED:
+                self._reports.settled()
 
     def _wait_for_reason(self) -> bool:
         """True when it is time to compare; False when it is time to end."""
@@ -223,7 +204,9 @@ class Publisher:
         self._lock.acquire()
         if not self._lock.is_held():
             raise Yielded
-        plan = plan_writes(existing, wanted, self._identity, generation_floor=floor)
+        plan = plan_writes(existing, wanted, self._identity, generation_floor=floor, first_generation=int(time.time()))
+        if not plan.is_empty and not self._reports.allows(desired):
+            return PublishStatus(error="whose the devices are is decided anew")
         if not plan.is_empty and not self._carry_out(plan):
             return replace(self.status(), state=PublishState.FAILING, error="others change the slices at the same time")
         with self._wake:
@@ -242,6 +225,7 @@ class Publisher:
             with self._wake:
                 self._pace.ask_soon()
             return False
+        self._reports.wrote(len(plan.deletes) + len(plan.updates) + len(plan.creates))
         counts = f"{len(plan.deletes)} deleted, {len(plan.updates)} updated, {len(plan.creates)} created"
         log.event(_LOG, log.INFO, "published slices", pool=self._identity.pool, generation=plan.generation, slices=counts)
         return True
@@ -289,6 +273,7 @@ class Publisher:
                 at_least_s=_INVALID_WAIT_S if isinstance(err, Invalid) else getattr(err, "retry_after_s", None)
             )
             before = self._status
+        self._reports.failed(err)
         log.event(_LOG, log.WARNING, "publishing failed", pool=self._identity.pool, error=err, next_try_in_s=round(wait_s, 1))
         if isinstance(err, Invalid | Forbidden):
             self._say("SliceRefused", f"The API server refused ResourceSlices of pool {self._identity.pool}: {err}")

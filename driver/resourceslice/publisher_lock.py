@@ -6,7 +6,8 @@ it ends. An instance is the publisher while nobody holds a byte beyond its own: 
 one yields without being asked, and takes up again if the new one dies.
 
 Byte 0 is held around writes. A new instance therefore does not write before an old one has finished the request it is at: this
-alone is waited for, by looking again every few hundredths of a second.
+alone is waited for, by looking again every few hundredths of a second. Threads of one instance share its file, and so the locks
+on it: among themselves they take turns by a lock in memory.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import errno
 import fcntl
 import os
 import struct
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -39,6 +41,9 @@ class PublisherLock(Protocol):
     def is_held(self) -> bool:
         """Whether this instance is the publisher now."""
 
+    def is_anothers(self) -> bool:
+        """Whether another instance is the publisher; before the first has come it is nobody's."""
+
     def writing(self, wait_s: float) -> AbstractContextManager[bool]:
         """A context in which this instance alone writes; False where it may not.
 
@@ -60,21 +65,40 @@ class FilePublisherLock:
         self._sleep = sleep
         self._file = -1
         self._ticket = 0
+        self._turn = threading.Lock()
 
     def acquire(self) -> None:
         """Take the next ticket. Raises ``StateUnwritable`` where the file cannot be used."""
         if self._ticket:
             return
-        try:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            self._ticket = self._take_ticket()
-        except OSError as err:
-            self.release()
-            raise StateUnwritable(f"taking the publisher's lock {self._path}: {err.strerror or err}") from err
+        with self._turn:
+            if self._ticket:
+                return
+            try:
+                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                self._ticket = self._take_ticket()
+            except OSError as err:
+                self.release()
+                raise StateUnwritable(f"taking the publisher's lock {self._path}: {err.strerror or err}") from err
 
     def is_held(self) -> bool:
         """Whether no instance with a later ticket lives."""
         return bool(self._ticket) and not _is_locked_by_another(self._file, self._ticket + 1, length=0)
+
+    def is_anothers(self) -> bool:
+        """Whether an instance with a later ticket lives; to one without a ticket each is later."""
+        return any(ticket > self._ticket for ticket in self.read_others())
+
+    def read_others(self) -> tuple[int, ...]:
+        """The tickets of the other instances that live; none where it cannot be told."""
+        try:
+            file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return ()
+        try:
+            return tuple(sorted(each for each in _find_locked(file, _WRITING + 1, None) if each != self._ticket))
+        finally:
+            os.close(file)
 
     @contextmanager
     def writing(self, wait_s: float) -> Iterator[bool]:
@@ -82,12 +106,17 @@ class FilePublisherLock:
         if not self.is_held():
             yield False
             return
-        if not self._wait_for_turn(wait_s):
-            raise StateUnwritable(f"publishing under {self._path}: another instance has been writing for {wait_s:.0f} s")
+        if not self._turn.acquire(timeout=wait_s):
+            raise StateUnwritable(f"publishing under {self._path}: another thread has been writing for {wait_s:.0f} s")
         try:
-            yield self.is_held()
+            if not self._wait_for_turn(wait_s):
+                raise StateUnwritable(f"publishing under {self._path}: another instance has been writing for {wait_s:.0f} s")
+            try:
+                yield self.is_held()
+            finally:
+                _set_lock(self._file, fcntl.F_UNLCK, _WRITING)
         finally:
-            _set_lock(self._file, fcntl.F_UNLCK, _WRITING)
+            self._turn.release()
 
     def release(self) -> None:
         """Let go of the ticket; ``acquire`` takes a new one."""
@@ -130,6 +159,22 @@ def _set_lock(file: int, kind: int, start: int) -> bool:
 
 def _is_locked_by_another(file: int, start: int, *, length: int) -> bool:
     """Whether another holds a byte from ``start`` on; length 0 is to the end of all numbers."""
+    return _find_lock(file, start, length) is not None
+
+
+def _find_lock(file: int, start: int, length: int) -> int | None:
+    """A byte that another holds, if any."""
     asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
-    answer = fcntl.fcntl(file, fcntl.F_OFD_GETLK, asked)
-    return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
+    kind, _, found, _, _ = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_OFD_GETLK, asked))
+    return None if kind == fcntl.F_UNLCK else int(found)
+
+
+def _find_locked(file: int, start: int, end: int | None) -> Iterator[int]:
+    """All bytes that others hold from ``start`` to before ``end``: the kernel names any of them."""
+    if end is not None and start >= end:
+        return
+    found = _find_lock(file, start, 0 if end is None else end - start)
+    if found is not None:
+        yield found
+        yield from _find_locked(file, start, found)
+        yield from _find_locked(file, found + 1, end)

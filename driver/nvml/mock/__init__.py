@@ -9,6 +9,15 @@
 """
 
 from driver.nvml.mock.catalogue import read_machine_names, read_mock_machine
-from driver.nvml.mock.machine import MockMachine, open_mock, reboot, reload_driver, write_faults
+from driver.nvml.mock.machine import MockMachine, open_mock, reboot, reload_driver, reset_gpu, write_faults
 
-__all__ = ["MockMachine", "open_mock", "read_machine_names", "read_mock_machine", "reboot", "reload_driver", "write_faults"]
+__all__ = [
+    "MockMachine",
+    "open_mock",
+    "read_machine_names",
+    "read_mock_machine",
+    "reboot",
+    "reload_driver",
+    "reset_gpu",
+    "write_faults",
+]

@@ -8,7 +8,8 @@ from driver.errors import MachineInvalid
 from driver.nvml import enums
 from driver.nvml.library import GpuInstanceProfileInfo, Placement
 from driver.nvml.mock.document import BoardDocument, MigProfileDocument, MigTableDocument
-from driver.nvml.mock.model import Board, MigProfile, MigTable
+from driver.nvml.mock.model import Board, MigTable
+from driver.nvml.readings import MigProfile
 
 _BRANDS = {
     "Unknown": enums.Brand.UNKNOWN,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from functools import cache
 from importlib import resources
@@ -48,20 +49,27 @@ def read_mock_machine(spec: str) -> Machine:
     elif _SEED.fullmatch(seed) is None:
         raise MachineInvalid(f"mock machine {spec!r}: a seed after @ is 1 to 253 letters, digits, dots, dashes: a node's name")
     if "/" in where or where.endswith((".yaml", ".yml")):
-        return decode_machine(_read_file(Path(where)), source=where, seed=seed)
+        return decode_machine(_read_file(where), source=where, seed=seed)
     if where not in read_machine_names():
-        names = ", ".join(read_machine_names())
-        raise MachineInvalid(f"mock machine {where!r}: no such machine; named ones: {names}; or a path to a .yaml file")
+        names = read_machine_names()
+        near = difflib.get_close_matches(where.lower(), names, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise MachineInvalid(
+            f"mock machine {where!r}: no such machine; {hint}named ones: {', '.join(names)}; or a path to a .yaml file"
+        )
     data = _FILES.joinpath("machines", f"{where}.yaml").read_bytes()
     return decode_machine(data, source=f"{where}.yaml", seed=seed)
 
 
-def _read_file(path: Path) -> bytes:
+def _read_file(path: str) -> bytes:
     try:
-        with path.open("rb") as file:
+        with Path(path).open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except OSError as err:
-        raise MachineInvalid(f"mock machine {path}: cannot be read: {err.strerror}") from err
+        raise MachineInvalid(
+            f"mock machine {path}: cannot be read: {err.strerror}; give the path of a machine file (docs/mock-machines.md), "
+            "or a name without a slash, such as dgx-h100"
+        ) from err
 
 
 def decode_machine(data: bytes, *, source: str, seed: str) -> Machine:

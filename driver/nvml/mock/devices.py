@@ -10,6 +10,7 @@ from typing import TypeVar
 from driver.names import PciAddress
 from driver.nvml.enums import NVIDIA_VENDOR_ID, NvLinkDeviceType
 from driver.nvml.library import Code, Device, FabricInfo, PciInfo
+from driver.nvml.mock.faults import Load
 from driver.nvml.mock.mig import Refused
 from driver.nvml.mock.model import Port
 from driver.nvml.mock.session import Handle, Session, nvml_call
@@ -131,6 +132,26 @@ class DeviceCalls(Session):
         return _require(self._gpu(device).board.memory_bytes)
 
     @nvml_call
+    def device_memory_used_bytes(self, device: Device) -> int:
+        total = _require(self._gpu(device).board.memory_bytes)
+        return total * self._load(device).memory_percent // 100
+
+    @nvml_call
+    def device_utilization_percent(self, device: Device) -> int:
+        load = self._load(device)
+        if self._is_divided(device):
+            raise Refused(Code.NOT_SUPPORTED)
+        return load.percent
+
+    @nvml_call
+    def device_temperature_celsius(self, device: Device) -> int:
+        return self._load(device).celsius
+
+    @nvml_call
+    def device_power_mw(self, device: Device) -> int:
+        return self._load(device).watts * 1000
+
+    @nvml_call
     def device_pci_info(self, device: Device) -> PciInfo:
         gpu = self._gpu(device)
         return PciInfo(bus_id=encode_bus_id(gpu.pci), device_id=gpu.board.device_id)
@@ -147,6 +168,17 @@ class DeviceCalls(Session):
     def device_virtualization_mode(self, device: Device) -> int:
         self._gpu(device)
         return self._machine.virtualization_mode
+
+    @nvml_call
+    def device_compute_mode(self, device: Device) -> int:
+        return self._modes.read(self._gpu(device).uuid)
+
+    @nvml_call
+    def device_set_compute_mode(self, device: Device, mode: int) -> None:
+        if isinstance(device, Handle) and device.kind == "mig":
+            raise Refused(Code.NOT_SUPPORTED)
+        gpu = self._gpu(device)
+        self._modes.write(gpu.uuid, mode, is_mig_enabled=self._is_divided(device))
 
     @nvml_call
     def device_nvlink_state(self, device: Device, link: int) -> bool:
@@ -176,6 +208,13 @@ class DeviceCalls(Session):
         if not self._gpu(device).board.has_fabric:
             raise Refused(Code.NOT_SUPPORTED)
         return _require(self._machine.fabric)
+
+    def _is_divided(self, device: Device) -> bool:
+        index = self._require(device, "gpu").gpu
+        return self._machine.gpus[index].board.mig is not None and self._store.read(index).is_enabled
+
+    def _load(self, device: Device) -> Load:
+        return self._book.load_of(self._require(device, "gpu").gpu)
 
     def _port(self, device: Device, link: int) -> Port | None:
         ports = self._gpu(device).ports

@@ -5,18 +5,31 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
+from collections.abc import Mapping
 
 from driver.nvml.enums import EventType
 from driver.nvml.library import Code, Device, EventSet
 from driver.nvml.library import Event as NvmlEvent
-from driver.nvml.mock.faults import Event, XidEvent
+from driver.nvml.mock.faults import Event, NeedsRecovery, RowsRemapped, XidEvent
 from driver.nvml.mock.mig import Refused
 from driver.nvml.mock.session import Session, nvml_call
 
 _LOOK_EVERY_S = 0.05
 """How often a waiting call looks at the fault file: a file system has nothing to wait on that works everywhere."""
 
-_SUPPORTED = EventType.SINGLE_BIT_ECC | EventType.DOUBLE_BIT_ECC | EventType.XID_CRITICAL
+_SINCE: Mapping[EventType, int] = {
+    EventType.SINGLE_BIT_ECC: 0,
+    EventType.DOUBLE_BIT_ECC: 0,
+    EventType.XID_CRITICAL: 0,
+    EventType.SINGLE_BIT_ECC_STORM: 560,
+    EventType.DRAM_RETIREMENT: 560,
+    EventType.DRAM_RETIREMENT_FAILURE: 560,
+    EventType.NON_FATAL_POISON: 560,
+    EventType.FATAL_POISON: 560,
+    EventType.GPU_UNAVAILABLE: 565,
+    EventType.GPU_RECOVERY_ACTION: 565,
+}
+"""The driver's major version that brought each, by the change log of the NVML API reference. Which GPUs lack which [?]."""
 
 
 class _EventSet:
@@ -33,16 +46,22 @@ class _EventSet:
     def take(self, now: Counter[Event]) -> Event | None:
         """The next event, with ``now`` as what the file lists at present."""
         with self.lock:
-            fresh = now - self.known
-            self.known = now
-            self.queue.extend(event for event in fresh.elements() if self.types.get(event.gpu, 0) & encode_type(event))
+            if now is not self.known:  # a storm's events are compared once, not at each call that fetches one
+                fresh = now - self.known
+                self.known = now
+                self.queue.extend(event for event in fresh.elements() if self.types.get(event.gpu, 0) & encode_type(event))
             return self.queue.popleft() if self.queue else None
 
 
 def encode_type(event: Event) -> EventType:
     """NVML's type of ``event``."""
-    if isinstance(event, XidEvent):
-        return EventType.XID_CRITICAL
+    match event:
+        case XidEvent():
+            return EventType.XID_CRITICAL
+        case NeedsRecovery():
+            return EventType.GPU_RECOVERY_ACTION
+        case RowsRemapped():
+            return EventType.DRAM_RETIREMENT_FAILURE if event.has_failed else EventType.DRAM_RETIREMENT
     return EventType.DOUBLE_BIT_ECC if event.bits == "double" else EventType.SINGLE_BIT_ECC
 
 
@@ -52,7 +71,7 @@ class EventCalls(Session):
     @nvml_call
     def device_supported_event_types(self, device: Device) -> int:
         self._gpu(device)
-        return int(_SUPPORTED)
+        return int(self._supported())
 
     @nvml_call
     def event_set_create(self) -> EventSet:
@@ -61,7 +80,7 @@ class EventCalls(Session):
     @nvml_call
     def device_register_events(self, device: Device, event_types: int, event_set: EventSet) -> None:
         index = self._require(device, "gpu").gpu
-        if event_types & ~int(_SUPPORTED):
+        if event_types & ~int(self._supported()):
             raise Refused(Code.NOT_SUPPORTED)
         found = self._event_set(event_set)
         with found.lock:
@@ -84,6 +103,13 @@ class EventCalls(Session):
     @nvml_call
     def event_set_free(self, event_set: EventSet) -> None:
         self._event_set(event_set).is_freed = True
+
+    def _supported(self) -> EventType:
+        supported = EventType(0)
+        for kind, since in _SINCE.items():
+            if self._driver_major() >= since:
+                supported |= kind
+        return supported
 
     def _event_set(self, event_set: object) -> _EventSet:
         if not isinstance(event_set, _EventSet) or event_set.is_freed or event_set.opening != self._opening:

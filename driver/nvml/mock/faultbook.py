@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from driver import log
 from driver.errors import MachineInvalid
 from driver.nvml.library import Code
 from driver.nvml.mock.clock import Clock
+from driver.nvml.mock.condition import GpuCondition, build_condition
 from driver.nvml.mock.faults import (
     CallFails,
     CallHangs,
-    EccEvent,
     Event,
     Fault,
     FaultsDocument,
     GpuLost,
     LinkDown,
+    Load,
     NotReady,
-    XidEvent,
     find_bad_gpu,
 )
 from driver.nvml.mock.mig import Refused
@@ -50,6 +51,8 @@ class FaultBook:
         self._lock = threading.Lock()
         self._signature: tuple[int, int, int] | None = None
         self._from_file: tuple[Fault, ...] = ()
+        self._events = _count_events(machine.faults)
+        self._lasting = _list_lasting(machine.faults)
         self._used: Counter[Fault] = Counter()
 
     def faults(self) -> tuple[Fault, ...]:
@@ -59,8 +62,14 @@ class FaultBook:
             return self._machine.faults + self._from_file
 
     def events(self) -> Counter[Event]:
-        """The events that the file lists now."""
-        return Counter(fault for fault in self.faults() if isinstance(fault, XidEvent | EccEvent))
+        """The events that the file lists now; the same object while it says the same, and not to be changed."""
+        with self._lock:
+            self._look()
+            return self._events
+
+    def condition(self, gpu: int) -> GpuCondition:
+        """What the faults make of this GPU."""
+        return build_condition(self.faults(), gpu)
 
     def enter(self, call: str, gpu: int | None) -> None:
         """Plays the faults of ``call`` to the GPU of index ``gpu``; None is a call to the library.
@@ -68,7 +77,7 @@ class FaultBook:
         Raises:
             Refused: with the code that the call must say.
         """
-        faults = self.faults()
+        faults = self._list_lasting()
         for fault in faults:
             if isinstance(fault, CallHangs) and self._concerns(fault, call, gpu):
                 self._hang(fault)
@@ -95,8 +104,19 @@ class FaultBook:
             if isinstance(fault, LinkDown)
         )
 
+    def load_of(self, gpu: int) -> Load:
+        """What the GPU is busy with: the file's last word, else nothing."""
+        loads = [fault for fault in self.faults() if isinstance(fault, Load) and fault.gpu == gpu]
+        return loads[-1] if loads else Load(gpu=gpu)
+
     def _is_lost(self, gpu: int) -> bool:
-        return any(isinstance(fault, GpuLost) and fault.gpu == gpu for fault in self.faults())
+        return any(isinstance(fault, GpuLost) and fault.gpu == gpu for fault in self._list_lasting())
+
+    def _list_lasting(self) -> tuple[Fault, ...]:
+        """Those that are no events: every call looks at them, and a storm lists thousands of events."""
+        with self._lock:
+            self._look()
+            return self._lasting
 
     def _concerns(self, fault: CallFails | CallHangs, call: str, gpu: int | None) -> bool:
         if fault.call != call or (fault.gpu is not None and fault.gpu != gpu):
@@ -125,7 +145,17 @@ class FaultBook:
             self._from_file = () if signature is None else read_faults(self._path, len(self._machine.gpus))
         except MachineInvalid as err:
             log.event(_LOG, log.ERROR, "a fault file is wrong; the faults before it stay in force", error=err)
+        self._events = _count_events(self._machine.faults + self._from_file)
+        self._lasting = _list_lasting(self._machine.faults + self._from_file)
         self._used = Counter({fault: used for fault, used in self._used.items() if fault in self._from_file})
+
+
+def _list_lasting(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    return tuple(fault for fault in faults if not isinstance(fault, Event))
+
+
+def _count_events(faults: Iterable[Fault]) -> Counter[Event]:
+    return Counter(fault for fault in faults if isinstance(fault, Event))
 
 
 def read_faults(path: Path, gpu_count: int) -> tuple[Fault, ...]:

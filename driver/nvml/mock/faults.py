@@ -54,6 +54,38 @@ class LinkDown(_Fault, frozen=True, kw_only=True, tag="link-down"):
     links: Annotated[tuple[Annotated[int, Meta(ge=0, lt=36)], ...], Meta(max_length=36)] | None = None
 
 
+class NeedsRecovery(_Fault, frozen=True, kw_only=True, tag="recovery-action"):
+    """The driver asks for ``action``, whatever XIDs there are; ``none`` says that it asks for nothing."""
+
+    gpu: _GpuNumber
+    action: Literal[
+        "none",
+        "gpu-reset",
+        "node-reboot",
+        "drain-p2p",
+        "drain-and-reset",
+        "recover-imex-domain",
+        "bus-reset",
+        "system-reboot",
+    ]
+
+
+class RowsRemapped(_Fault, frozen=True, kw_only=True, tag="remapped-rows"):
+    """Rows of the GPU's memory are replaced by spare ones, wait for a reset to be, or cannot be."""
+
+    gpu: _GpuNumber
+    rows: Annotated[int, Meta(ge=0, le=512)] = 1
+    is_pending: bool = msgspec.field(default=False, name="pending")
+    has_failed: bool = msgspec.field(default=False, name="failed")
+
+
+class Slowdown(_Fault, frozen=True, kw_only=True, tag="slowdown"):
+    """The hardware brakes the clocks: it is too hot, or the power supply says so."""
+
+    gpu: _GpuNumber
+    reason: Literal["thermal", "power-brake"]
+
+
 class CallFails(_Fault, frozen=True, kw_only=True, tag="call-fails"):
     """A call says ``code``: for one GPU or for all, for ever or the next ``times`` times."""
 
@@ -87,8 +119,20 @@ class NotReady(_Fault, frozen=True, kw_only=True, tag="not-ready"):
     """Seconds since 1970."""
 
 
-Fault = XidEvent | EccEvent | GpuLost | LinkDown | CallFails | CallHangs | NotReady
-Event = XidEvent | EccEvent
+class Load(_Fault, frozen=True, kw_only=True, tag="load"):
+    """No fault: how busy the GPU is, for its figures. Without an entry it idles."""
+
+    gpu: _GpuNumber
+    percent: Annotated[int, Meta(ge=0, le=100)] = 0
+    memory_percent: Annotated[int, Meta(ge=0, le=100)] = 0
+    celsius: Annotated[int, Meta(ge=0, le=120)] = 31
+    watts: Annotated[int, Meta(ge=0, le=2000)] = 74
+
+
+Fault = (
+    XidEvent | EccEvent | GpuLost | LinkDown | NeedsRecovery | RowsRemapped | Slowdown | CallFails | CallHangs | NotReady | Load
+)
+Event = XidEvent | EccEvent | NeedsRecovery | RowsRemapped
 
 
 class FaultsDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -100,6 +144,13 @@ class FaultsDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 def _check_call(call: str) -> None:
     if call not in _CALLS:
         raise ValueError(f"call {call!r} is none that this program makes: one of {', '.join(sorted(_CALLS))}")
+
+
+def is_over_with_reset(fault: Fault, gpu: int) -> bool:
+    """Whether a reset of this GPU puts the fault right. A row without a spare stays bad, calls go on failing."""
+    if getattr(fault, "gpu", None) != gpu or isinstance(fault, CallFails | CallHangs | Load):
+        return False
+    return not (isinstance(fault, RowsRemapped) and fault.has_failed)
 
 
 def find_bad_gpu(faults: tuple[Fault, ...], gpu_count: int) -> str | None:

@@ -48,6 +48,8 @@ def _words(nodes: Iterable[inspect.Type]) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, inspect.LiteralType):
             yield from map(str, node.values)
+        elif isinstance(node, inspect.EnumType):
+            yield from (str(member.value) for member in node.cls)
 
 
 def _examples(nodes: Iterable[inspect.Type]) -> Iterator[str]:

@@ -14,13 +14,15 @@ from driver.nvml.library import NvmlLibrary
 from driver.nvml.mock.capabilities import write_capabilities
 from driver.nvml.mock.catalogue import read_mock_machine
 from driver.nvml.mock.clock import Clock, SystemClock
+from driver.nvml.mock.compute_modes import ComputeModes, forget_settings
 from driver.nvml.mock.faultbook import FaultBook, read_faults
-from driver.nvml.mock.faults import Fault, FaultsDocument
+from driver.nvml.mock.faults import Fault, FaultsDocument, is_over_with_reset
 from driver.nvml.mock.files import write_file
 from driver.nvml.mock.library import MockNvml
 from driver.nvml.mock.model import Machine
 from driver.nvml.mock.standin import build_roots, read_boot_id, write_boot_id, write_module, write_standin
-from driver.nvml.mock.state import MigStore, locked
+from driver.nvml.mock.state import MigStore, forget_instances, locked
+from driver.nvml.mock.yaml_text import MAX_BYTES, decode_yaml
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,7 @@ def open_mock(spec: str, state_dir: Path, *, clock: Clock | None = None) -> Mock
     store = MigStore(machine, state_dir, read_boot_id=partial(read_boot_id, root), publish=publish)
     store.publish()
     used_clock = clock or SystemClock()
-    library = MockNvml(machine, store, FaultBook(machine, faults, used_clock), used_clock)
+    library = MockNvml(machine, store, ComputeModes(root), FaultBook(machine, faults, used_clock), used_clock)
     return MockMachine(library=library, roots=build_roots(root), machine=machine)
 
 
@@ -64,6 +66,16 @@ def write_faults(state_dir: Path, faults: Sequence[Fault]) -> None:
     write_file(_faults_path(state_dir), msgspec.json.format(msgspec.json.encode(FaultsDocument(faults=list(faults)))))
 
 
+def reset_gpu(state_dir: Path, gpu: int) -> None:
+    """Resets a GPU of the machine in ``state_dir``: what was wrong with it is over, but for rows that could not be replaced."""
+    path = _faults_path(state_dir)
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        document = decode_yaml(file.read(MAX_BYTES + 1), FaultsDocument, source=str(path))
+    write_faults(state_dir, [fault for fault in document.faults if not is_over_with_reset(fault, gpu)])
+
+
 def reboot(state_dir: Path) -> None:
     """Boots the machine in ``state_dir``: a new boot id, the kernel module loaded anew, no MIG instances."""
     write_boot_id(state_dir / "root")
@@ -71,10 +83,12 @@ def reboot(state_dir: Path) -> None:
 
 
 def reload_driver(state_dir: Path) -> None:
-    """Unloads and loads the kernel module of the machine in ``state_dir``, under the same boot id."""
+    """Unloads and loads the kernel module of the machine in ``state_dir``, under the same boot id: MIG instances go with it."""
+    forget_instances(state_dir)
     root = state_dir / "root"
     version = (root / "sys/module/nvidia/version").read_text(encoding="ascii").strip()
     write_module(root, version)
+    forget_settings(root)
 
 
 def _faults_path(state_dir: Path) -> Path:

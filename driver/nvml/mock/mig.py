@@ -13,7 +13,8 @@ from typing import TypeVar
 import msgspec
 
 from driver.nvml.library import Code, ComputeInstanceProfileInfo, GpuInstanceProfileInfo, Placement
-from driver.nvml.mock.model import MigProfile, MigTable, MockGpu
+from driver.nvml.mock.model import MigTable, MockGpu
+from driver.nvml.readings import MigProfile
 
 _COMPUTE_SIZES = {0: 1, 1: 2, 2: 3, 3: 4, 4: 7}
 """Compute-instance profile numbers and their slices; NVML's 8_SLICE, 6_SLICE and 7_SLICE_NVL are on no GPU of ours (B43)."""

@@ -7,18 +7,9 @@ from dataclasses import dataclass
 
 from driver.names import PciAddress
 from driver.nvml.enums import Architecture
-from driver.nvml.library import FabricInfo, GpuInstanceProfileInfo, Placement
+from driver.nvml.library import FabricInfo
 from driver.nvml.mock.faults import Fault
-from driver.nvml.readings import PcieLevel
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MigProfile:
-    """A GPU-instance profile of one kind of GPU."""
-
-    number: int
-    info: GpuInstanceProfileInfo
-    placements: tuple[Placement, ...]
+from driver.nvml.readings import MigProfile, PcieLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from driver.nvml.calls import NVML_CALLS
 from driver.nvml.library import Code, build_error
 from driver.nvml.mock.clock import Clock
+from driver.nvml.mock.compute_modes import ComputeModes
 from driver.nvml.mock.faultbook import FaultBook
 from driver.nvml.mock.mig import Refused
 from driver.nvml.mock.model import Machine, MockGpu
@@ -32,9 +33,10 @@ class Handle:
 class Session:
     """The part of the mock library that has state in memory."""
 
-    def __init__(self, machine: Machine, store: MigStore, book: FaultBook, clock: Clock) -> None:
+    def __init__(self, machine: Machine, store: MigStore, modes: ComputeModes, book: FaultBook, clock: Clock) -> None:
         self._machine = machine
         self._store = store
+        self._modes = modes
         self._book = book
         self._clock = clock
         self._lock = threading.Lock()
@@ -61,6 +63,9 @@ class Session:
         if not isinstance(handle, Handle) or handle.kind != kind:
             raise Refused(Code.INVALID_ARGUMENT)
         return handle
+
+    def _driver_major(self) -> int:
+        return int(self._machine.driver_version.split(".")[0])
 
     def _gpu(self, handle: object) -> MockGpu:
         return self._machine.gpus[self._require(handle, "gpu").gpu]

@@ -16,6 +16,7 @@ from driver.host.roots import Roots
 from driver.names import PciAddress
 from driver.nvml.mock.files import write_file, write_link
 from driver.nvml.mock.model import Machine, MockGpu
+from driver.nvml.mock.mps_control import MPS_CONTROL
 from driver.nvml.mock.nvidia_smi import build_nvidia_smi
 
 _CONTROL_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
@@ -136,3 +137,4 @@ def _write_driver(driver: Path, machine: Machine) -> None:
         for link in links:
             write_link(folder / link, file)
     write_file(driver / "usr/bin/nvidia-smi", build_nvidia_smi(machine).encode(), mode=0o755)
+    write_file(driver / "usr/bin/nvidia-cuda-mps-control", MPS_CONTROL.encode(), mode=0o755)

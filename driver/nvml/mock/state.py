@@ -40,6 +40,17 @@ def locked(state_dir: Path) -> Iterator[None]:
         os.close(file)
 
 
+def forget_instances(state_dir: Path) -> None:
+    """What a driver that is loaded anew does: the state counts as another boot's."""
+    path = state_dir / "mig.json"
+    with locked(state_dir):
+        try:
+            saved = msgspec.json.decode(path.read_bytes(), type=_StateFile)
+        except (FileNotFoundError, msgspec.DecodeError):
+            return
+        write_file(path, msgspec.json.encode(msgspec.structs.replace(saved, boot_id="")))
+
+
 class MigStore:
     """Reads and changes the state. ``publish`` is told of every change, under the lock, to bring the stand-in files in step."""
 

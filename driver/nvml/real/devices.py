@@ -81,6 +81,27 @@ class DeviceCalls(Session):
         return int(pynvml.nvmlDeviceGetMemoryInfo(pointer_of(device)).total)
 
     @nvml_call
+    def device_memory_used_bytes(self, device: Device) -> int:
+        return int(pynvml.nvmlDeviceGetMemoryInfo(pointer_of(device), version=pynvml.nvmlMemory_v2).used)
+
+    @nvml_call
+    def device_utilization_percent(self, device: Device) -> int:
+        return int(pynvml.nvmlDeviceGetUtilizationRates(pointer_of(device)).gpu)
+
+    @nvml_call
+    def device_temperature_celsius(self, device: Device) -> int:
+        pointer = pointer_of(device)
+        try:
+            return int(pynvml.nvmlDeviceGetTemperatureV(pointer, pynvml.NVML_TEMPERATURE_GPU))
+        except (pynvml.NVMLError_FunctionNotFound, pynvml.NVMLError_ArgumentVersionMismatch):
+            # Older drivers have the first form alone, which CUDA 14 takes away.
+            return int(pynvml.nvmlDeviceGetTemperature(pointer, pynvml.NVML_TEMPERATURE_GPU))
+
+    @nvml_call
+    def device_power_mw(self, device: Device) -> int:
+        return int(pynvml.nvmlDeviceGetPowerUsage(pointer_of(device)))
+
+    @nvml_call
     def device_pci_info(self, device: Device) -> PciInfo:
         return _build_pci_info(pynvml.nvmlDeviceGetPciInfo(pointer_of(device)))
 
@@ -96,6 +117,14 @@ class DeviceCalls(Session):
     @nvml_call
     def device_virtualization_mode(self, device: Device) -> int:
         return int(pynvml.nvmlDeviceGetVirtualizationMode(pointer_of(device)))
+
+    @nvml_call
+    def device_compute_mode(self, device: Device) -> int:
+        return int(pynvml.nvmlDeviceGetComputeMode(pointer_of(device)))
+
+    @nvml_call
+    def device_set_compute_mode(self, device: Device, mode: int) -> None:
+        pynvml.nvmlDeviceSetComputeMode(pointer_of(device), mode)
 
     @nvml_call
     def device_nvlink_state(self, device: Device, link: int) -> bool:

@@ -57,6 +57,7 @@ class _ProcessLibrary:
         self._open_count = 0
         self._calls_in_flight = 0
         self._is_close_owed = False
+        self._last_refusal = ""
         self.opening = 0
 
     def open(self, path: str) -> None:
@@ -140,8 +141,12 @@ class _ProcessLibrary:
         try:
             library = ctypes.CDLL(path)
         except OSError as err:
-            log.event(_LOG, log.WARNING, "NVML cannot be loaded", error=err)
+            # A node without a driver is asked for ever: once is news.
+            level = log.DEBUG if str(err) == self._last_refusal else log.WARNING
+            self._last_refusal = str(err)
+            log.event(_LOG, level, "NVML cannot be loaded", error=err)
             raise Refused(Code.LIBRARY_NOT_FOUND) from err
+        self._last_refusal = ""
         pynvml.nvmlLib = library
         pynvml._nvmlGetFunctionPointer_cache.clear()
         self._path = path

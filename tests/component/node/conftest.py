@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.component.node.mig_node import MigNode
 from tests.component.node.one_node import OneNode, one_node
 
 
@@ -13,3 +14,8 @@ from tests.component.node.one_node import OneNode, one_node
 def node() -> Iterator[OneNode]:
     with one_node() as made:
         yield made
+
+
+@pytest.fixture
+def mig(node: OneNode) -> MigNode:
+    return MigNode(node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import shutil
 import tempfile
 import uuid
@@ -11,15 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from driver.claims.model import ClaimRef, PreparedDevice
-from driver.cli.backend import OpenedForEachPass, open_mock_backend
+from driver.cli.backend import OpenedForEachPass, open_mock_backend, open_nvml
 from driver.kube.client import KubeClient
 from driver.names import ClaimUID
+from driver.node.health.watch import HealthSettings
 from driver.node.machine import MachineReader
 from driver.node.node_plugin import NodePlugin
 from driver.node.settings import NodeSettings
 from driver.nvml.mock.faults import Fault
 from driver.nvml.mock.machine import write_faults
 from driver.resourceslice.attributes import Allocator
+from driver.resourceslice.shares import NO_SHARES, ShareSetting
+from driver.topology.mig_offer import MigSetting
 from tests.fakes.kube_api import FakeKubeApi
 from tests.fakes.kubelet import FakeKubelet
 
@@ -44,25 +48,42 @@ class OneNode:
         machine: str = "dgx-h100",
         *,
         instance: str | None = None,
+        mig: MigSetting = MigSetting.OFF,
         wrap: Callable[[MachineReader], MachineReader] = lambda reader: reader,
+        allocator: Allocator = Allocator.SCHEDULER,
+        drain_s: float = 900.0,
+        shares: ShareSetting = NO_SHARES,
+        metrics_address: str = "",
+        health: HealthSettings | None = None,
     ) -> NodePlugin:
         """One instance of the node half; it may not be registered or published yet. ``wrap`` may change what it reads."""
         backend = open_mock_backend(machine, self.mock_state)
         settings = NodeSettings(
             driver_name=DRIVER,
             node_name=NODE,
-            allocator=Allocator.SCHEDULER,
+            allocator=allocator,
+            drain_s=drain_s,
             kubelet_root=self.folder,
             registry_dir=self.kubelet.registry_dir,
             plugin_dir=self.plugin_dir,
             cdi_root=self.cdi_root,
+            mps_dir=self.folder / "mps",
+            isolates_mps=False,
+            mig=mig,
+            shares=shares,
+            health=health or HealthSettings(),
             instance=instance or str(uuid.uuid4()),
+            metrics_address=metrics_address,
         )
         plugin = NodePlugin(
-            settings, wrap(OpenedForEachPass(backend)), backend.roots, KubeClient(self.api.credentials(), timeout_s=5.0)
+            settings,
+            wrap(OpenedForEachPass(backend)),
+            backend.roots,
+            KubeClient(self.api.credentials(), timeout_s=5.0),
+            functools.partial(open_nvml, backend),
         )
-        plugin.start()
         self.plugins.append(plugin)
+        plugin.start()
         return plugin
 
     def stop(self, plugin: NodePlugin) -> None:
@@ -93,14 +114,14 @@ class OneNode:
         """What was said of this reason."""
         return [each["note"] for each in self.api.objects("events") if each["reason"] == reason]
 
-    def allocate(self, name: str, devices: Sequence[str], **fields: Any) -> ClaimRef:
-        """A claim that was given these devices."""
+    def allocate(self, name: str, devices: Sequence[str], *, configs: Sequence[Any] = (), **fields: Any) -> ClaimRef:
+        """A claim that was given these devices, with these opaque parameters of its own."""
         uid = str(uuid.uuid4())
         results = [{"request": "gpus", "driver": DRIVER, "pool": NODE, "device": device} | fields for device in devices]
         body = {
             "metadata": {"name": name, "namespace": "team", "uid": uid},
-            "spec": {},
-            "status": {"allocation": {"devices": {"results": results}}},
+            "spec": {"devices": {"requests": [{"name": "gpus", "exactly": {"deviceClassName": DRIVER}}]}},
+            "status": {"allocation": {"devices": {"results": results, "config": [_build_config(each) for each in configs]}}},
         }
         created = self.api.create("resourceclaims", body)
         if not created.get("status"):
@@ -122,12 +143,16 @@ class OneNode:
         return sorted(self.cdi_root.glob("k8s.gpu.nvidia.com-claim_*"))
 
 
+def _build_config(parameters: Any) -> dict[str, Any]:
+    return {"source": "FromClaim", "opaque": {"driver": DRIVER, "parameters": parameters}}
+
+
 @contextlib.contextmanager
-def one_node() -> Iterator[OneNode]:
+def one_node(*, gates_off: Sequence[str] = ()) -> Iterator[OneNode]:
     """A node without a plugin yet, in a folder with a short name: socket paths are limited."""
     folder = Path(tempfile.mkdtemp(prefix="n", dir="/tmp"))
     try:
-        with FakeKubeApi() as api, FakeKubelet(folder / "reg") as kubelet:
+        with FakeKubeApi(gates_off=gates_off) as api, FakeKubelet(folder / "reg") as kubelet:
             api.create("nodes", {"metadata": {"name": NODE, "uid": "a939d989-cf39-4608-bbce-df67c38058dd"}})
             node = OneNode(folder, api, kubelet)
             try:

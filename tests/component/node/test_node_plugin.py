@@ -232,3 +232,25 @@ def test_a_claim_that_cannot_be_read_is_answered_with_the_servers_refusal(node: 
     with pytest.raises(CallFailed, match="503"):
         node.prepare(claim)
     assert len(node.prepare(claim)[claim.uid]) == 1
+
+
+def test_a_device_plugin_on_the_same_node_is_told(node: OneNode) -> None:
+    """B74: both would give out the same GPUs. Once for each time that it appears."""
+    node.start()
+    node.wait_published(8)
+    status = {"status": {"allocatable": {"nvidia.com/gpu": "8"}}}
+    node.api.edit("nodes", "node-a", lambda now: now | status, is_status=True)
+    node.wait(lambda: "DevicePluginOnNode" in [each["reason"] for each in node.api.objects("events")])
+    (event,) = [each for each in node.api.objects("events") if each["reason"] == "DevicePluginOnNode"]
+    assert event["type"] == "Warning"
+    assert event["note"].startswith("a device plugin offers nvidia.com/gpu: 8 on this node")
+
+
+def test_a_node_that_is_made_again_gets_islands_of_its_own(node: OneNode) -> None:
+    """Its uid is in their names; nobody restarts the plugin."""
+    node.start()
+    node.wait_published(8)
+    before = {device["attributes"]["nvlinkIsland"]["string"] for device in node.devices().values()}
+    node.api.delete("nodes", "node-a")
+    node.api.create("nodes", {"metadata": {"name": "node-a"}})
+    node.wait(lambda: not before & {each["attributes"]["nvlinkIsland"]["string"] for each in node.devices().values()})

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import uuid
 from pathlib import Path
 
 import pytest
@@ -24,15 +25,17 @@ sys.exit(main.main(sys.argv[1:]))
 """
 
 
-def start(node: OneNode, kubeconfig: Path) -> subprocess.Popen[bytes]:
+def start(node: OneNode, kubeconfig: Path, machine: str = "dgx-h100") -> subprocess.Popen[bytes]:
     """The plugin as a process of its own, with a short grace."""
     flags = {
-        "--nvml": "mock:dgx-h100",
+        "--nvml": f"mock:{machine}",
+        "--mig": "off",
         "--node-name": "node-a",
         "--kubeconfig": kubeconfig,
         "--kubelet-root": node.folder,
         "--registry-dir": node.kubelet.registry_dir,
         "--cdi-root": node.cdi_root,
+        "--pod-uid": uuid.uuid4(),
     }
     words = [str(word) for pair in flags.items() for word in pair]
     environ = {key: value for key, value in os.environ.items() if not key.startswith("GPU_DRA_")}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -12,12 +12,13 @@ import pytest
 from driver.errors import NvmlError
 from driver.nvml.library import NvmlLibrary
 from driver.nvml.mock import open_mock, read_mock_machine, write_faults
-from driver.nvml.mock.faults import CallHangs, XidEvent
+from driver.nvml.mock.events import encode_type
+from driver.nvml.mock.faults import CallHangs, Event, Fault, GpuLost, XidEvent
 from driver.nvml.mock.model import Machine
 from driver.nvml.real import RealNvml
 from tests.contract.nvml.describe import describe
 
-STUB_SOURCES = [Path(__file__).parent / "stub" / name for name in ("machine.c", "mig.c")]
+STUB_SOURCES = [Path(__file__).parent / "stub" / name for name in ("machine.c", "condition.c", "mig.c")]
 SONAME = "libnvidia-ml.so.1"
 
 
@@ -27,9 +28,15 @@ class Backend:
 
     library: NvmlLibrary
     machine: Machine
-    raise_xid: Callable[[int, int], None]
+    raise_event: Callable[[Event], None]
+    lose: Callable[[int], None]
+    """From now on the GPU of this index is lost."""
     hang_uuid: Callable[[int | None], None]
     """From now on the UUID of the GPU of this index is not answered; None lets it be answered again."""
+
+    def raise_xid(self, gpu: int, xid: int) -> None:
+        """The event of an XID."""
+        self.raise_event(XidEvent(gpu=gpu, xid=xid))
 
 
 def build_stub(folder: Path, *flags: str) -> Path:
@@ -57,45 +64,54 @@ def open_stub(library: Path, machine: Machine, tmp_path: Path, monkeypatch: pyte
     description.write_text(describe(machine), encoding="ascii")
     monkeypatch.setenv("NVML_STUB", str(description))
 
-    def raise_xid(gpu: int, xid: int) -> None:
+    def tell(ending: str, text: str) -> None:
         part = tmp_path / "part"
-        part.write_text(f"{gpu} 8 {xid} {0xFFFFFFFF} {0xFFFFFFFF}\n", encoding="ascii")
-        part.rename(tmp_path / "machine.txt.events")
+        part.write_text(f"{text}\n", encoding="ascii")
+        part.rename(tmp_path / f"machine.txt.{ending}")
 
-    def hang_uuid(gpu: int | None) -> None:
-        part = tmp_path / "part"
-        part.write_text(f"{-1 if gpu is None else gpu}\n", encoding="ascii")
-        part.rename(tmp_path / "machine.txt.hang")
+    def raise_event(event: Event) -> None:
+        data = event.xid if isinstance(event, XidEvent) else 0
+        tell("events", f"{event.gpu} {int(encode_type(event))} {data} {0xFFFFFFFF} {0xFFFFFFFF}")
 
-    return Backend(library=RealNvml(library), machine=machine, raise_xid=raise_xid, hang_uuid=hang_uuid)
+    return Backend(
+        library=RealNvml(library),
+        machine=machine,
+        raise_event=raise_event,
+        lose=lambda gpu: tell("lost", str(gpu)),
+        hang_uuid=lambda gpu: tell("hang", str(-1 if gpu is None else gpu)),
+    )
 
 
-def open_mocked(spec: str, tmp_path: Path) -> Backend:
-    """The mock of a named machine."""
+def open_mocked(spec: str, tmp_path: Path, faults: Sequence[Fault] = ()) -> Backend:
+    """The mock of a named machine, with these faults and its own."""
     mock = open_mock(spec, tmp_path)
 
-    def raise_xid(gpu: int, xid: int) -> None:
-        write_faults(tmp_path, [XidEvent(gpu=gpu, xid=xid)])
+    def play(*more: Fault) -> None:
+        write_faults(tmp_path, [*faults, *more])
 
-    def hang_uuid(gpu: int | None) -> None:
-        write_faults(tmp_path, [] if gpu is None else [CallHangs(call="nvmlDeviceGetUUID", gpu=gpu)])
-
-    return Backend(library=mock.library, machine=mock.machine, raise_xid=raise_xid, hang_uuid=hang_uuid)
+    play()
+    return Backend(
+        library=mock.library,
+        machine=replace(mock.machine, faults=(*mock.machine.faults, *faults)),
+        raise_event=play,
+        lose=lambda gpu: play(GpuLost(gpu=gpu)),
+        hang_uuid=lambda gpu: play() if gpu is None else play(CallHangs(call="nvmlDeviceGetUUID", gpu=gpu)),
+    )
 
 
 @pytest.fixture(params=["mock", "stub"])
 def open_backend(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[str], Backend]]:
-    """Opens a named machine behind either backend; closes it after the test."""
+) -> Iterator[Callable[..., Backend]]:
+    """Opens a named machine, with faults, behind either backend; closes it after the test."""
     opened: list[Backend] = []
 
-    def open_machine(name: str) -> Backend:
+    def open_machine(name: str, *faults: Fault) -> Backend:
         if request.param == "mock":
-            backend = open_mocked(name, tmp_path)
+            backend = open_mocked(name, tmp_path, faults)
         else:
-            library = request.getfixturevalue("stub_library")
-            backend = open_stub(library, read_mock_machine(name), tmp_path, monkeypatch)
+            library, machine = request.getfixturevalue("stub_library"), read_mock_machine(name)
+            backend = open_stub(library, replace(machine, faults=(*machine.faults, *faults)), tmp_path, monkeypatch)
         backend.library.init()
         opened.append(backend)
         return backend

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from driver.nvml.enums import NvLinkDeviceType
+from driver.nvml.enums import Architecture, Brand, NvLinkDeviceType
+from driver.nvml.library import Code
+from driver.nvml.mock.condition import build_condition
 from driver.nvml.mock.devices import encode_bus_id
-from driver.nvml.mock.faults import GpuLost, LinkDown
+from driver.nvml.mock.faults import CallFails, GpuLost, LinkDown, Load
 from driver.nvml.mock.model import Machine, MigTable, MockGpu
 
 SWITCH_DEVICE_ID = 0x22A310DE
+_FORMS = {"nvmlDeviceGetTemperature": ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature")}
+"""Calls that drivers have in more than one form: a GPU that refuses refuses all."""
 
 
 def escape(text: bytes) -> str:
@@ -42,6 +46,7 @@ def _describe_gpu(machine: Machine, index: int, gpu: MockGpu) -> Iterator[str]:
         f"facts {gpu.minor} {board.brand} {int(board.architecture)} {major} {minor} {board.device_id}"
         f" {board.memory_bytes or 0} {machine.virtualization_mode} {int(is_lost)}"
     )
+    yield from _describe_condition(machine, index, gpu)
     if gpu.module_id is not None:
         yield f"module {gpu.module_id}"
     if board.addressing_mode is not None:
@@ -56,6 +61,26 @@ def _describe_gpu(machine: Machine, index: int, gpu: MockGpu) -> Iterator[str]:
             f" {board.mig.memory_slices} {board.mig.compute_slices}"
         )
         yield from _describe_profiles(board.mig)
+
+
+def _describe_condition(machine: Machine, index: int, gpu: MockGpu) -> Iterator[str]:
+    board, condition = gpu.board, build_condition(machine.faults, index)
+    # Ordinary gaming cards and memory that is the host's have no ECC; rows are remapped since Ampere.
+    has_ecc = board.memory_bytes is not None and board.brand not in {Brand.GEFORCE, Brand.GEFORCE_RTX}
+    rows = condition.remapped_rows
+    yield (
+        f"condition {int(condition.recovery_action)} {condition.uncorrected_ecc_errors if has_ecc else -1}"
+        f" {int(has_ecc and board.architecture >= Architecture.AMPERE)} {rows.correctable} {rows.uncorrectable}"
+        f" {int(rows.is_pending)} {int(rows.has_failed)} {int(condition.clocks_reasons):x}"
+    )
+    loads = [fault for fault in machine.faults if isinstance(fault, Load) and fault.gpu == index]
+    load = loads[-1] if loads else Load(gpu=index)
+    used = (board.memory_bytes or 0) * load.memory_percent // 100
+    yield f"figures {load.percent} {used} {load.celsius} {load.watts * 1000}"
+    for fault in machine.faults:
+        if isinstance(fault, CallFails) and fault.gpu in (None, index):
+            for form in _FORMS.get(fault.call, (fault.call,)):
+                yield f"refuses {form} {int(Code[fault.code])}"
 
 
 def _describe_links(machine: Machine, index: int, gpu: MockGpu) -> Iterator[str]:

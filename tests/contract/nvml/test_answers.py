@@ -62,6 +62,10 @@ def test_each_gpu_answers_as_the_machine_is_written(open_backend: Open, name: st
         assert library.device_virtualization_mode(device) == backend.machine.virtualization_mode
         optional = {
             library.device_memory_total_bytes: board.memory_bytes,
+            library.device_memory_used_bytes: None if board.memory_bytes is None else 0,
+            library.device_utilization_percent: None if gpu.mig_is_enabled else 0,
+            library.device_temperature_celsius: 31,
+            library.device_power_mw: 74_000,
             library.device_addressing_mode: board.addressing_mode,
             library.device_module_id: gpu.module_id,
             library.device_gpu_fabric_info: backend.machine.fabric if board.has_fabric else None,
@@ -189,6 +193,7 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "device_handle_by_index": (0,),
     "device_handle_by_uuid": ("",),
     "device_handle_by_pci_bus_id": ("",),
+    "device_set_compute_mode": (NO_DEVICE, 0),
     "device_nvlink_state": (NO_DEVICE, 0),
     "device_nvlink_remote_pci_info": (NO_DEVICE, 0),
     "device_nvlink_remote_device_type": (NO_DEVICE, 0),

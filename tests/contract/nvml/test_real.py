@@ -42,6 +42,12 @@ def test_a_library_that_is_not_there_is_said_by_init(tmp_path: Path) -> None:
     assert (caught.value.call, caught.value.code) == ("nvmlInit", Code.LIBRARY_NOT_FOUND)
 
 
+def test_a_library_that_stays_away_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(3):
+        assert code_of(RealNvml(tmp_path / "libnvidia-ml.so.1").init) == "LIBRARY_NOT_FOUND"
+    assert [each.levelname for each in caplog.records].count("WARNING") == 1
+
+
 @pytest.mark.parametrize("content", [b"", b"stand-in for libnvidia-ml", b"\x7fELF"], ids=["empty", "text", "cut off"])
 def test_a_file_that_is_no_library_is_as_good_as_none(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "libnvidia-ml.so.1"

@@ -45,7 +45,8 @@ def test_records_and_allocations_both_hold(api: FakeKubeApi) -> None:
     status = {
         "allocation": {"devices": {"results": [{"request": "r", "driver": POOL.driver, "pool": "node-a", "device": GPU}]}}
     }
-    api.create("resourceclaims", {"metadata": {"name": "one", "namespace": "team"}, "spec": {}, "status": status})
+    spec = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": POOL.driver}}]}}
+    api.create("resourceclaims", {"metadata": {"name": "one", "namespace": "team"}, "spec": spec, "status": status})
     api.edit("resourceclaims", "one", lambda now: now | {"status": status}, namespace="team", is_status=True)
     recorded = DeviceName("gpu-0000-02-00-0")
     holders = Holders(KubeClient(api.credentials()), POOL, lambda: frozenset({recorded}))

@@ -61,3 +61,14 @@ def test_a_folder_that_is_gone_is_an_error_with_its_path(tmp_path: Path) -> None
     """The caller tries again later."""
     with pytest.raises(StateUnwritable, match=r"inventory\.json"):
         InventoryFile(tmp_path / "gone").write(INVENTORY)
+
+
+def test_what_another_instance_wrote_is_read_anew(tmp_path: Path) -> None:
+    """Two instances share the folder in a rolling update; what was decoded once is not believed for ever."""
+    mine, theirs = InventoryFile(tmp_path), InventoryFile(tmp_path)
+    mine.write(INVENTORY)
+    assert mine.read() is mine.read()
+    theirs.write(Inventory())
+    assert mine.read() == Inventory()
+    mine.write(INVENTORY)
+    assert theirs.read() == INVENTORY

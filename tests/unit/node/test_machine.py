@@ -13,6 +13,7 @@ from driver.nvml.readings import MachineReading
 from tests.unit.node.readings import failure, machine
 
 NOT_LOADED = NvmlError("nvmlInit", 9, "DRIVER_NOT_LOADED")
+OTHER = NvmlError("nvmlInit", 18, "LIB_RM_VERSION_MISMATCH")
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,19 @@ def test_a_library_that_does_not_answer_is_a_pass_with_its_error() -> None:
     assert second == Pass(reading=machine(0))
 
 
+def test_a_node_without_a_driver_says_so_once_and_each_other_reason_too(caplog: pytest.LogCaptureFixture) -> None:
+    """A DaemonSet reaches nodes that never get a driver: a line every half minute for ever is none that anybody reads."""
+    passes = Passes()
+    watch = MachineWatch(Script(NOT_LOADED, NOT_LOADED, OTHER, machine(0), NOT_LOADED), passes, refuse_hang)
+    watch.start()
+    for count in range(1, 6):
+        passes.wait(count)
+        watch.wake()
+    watch.stop()
+    said = [each for each in caplog.records if each.levelname == "WARNING"]
+    assert [each.getMessage() for each in said] == ["NVML does not answer; trying again"] * 3
+
+
 def test_a_wake_makes_a_pass_at_once() -> None:
     """SIGHUP does not wait for the five minutes."""
     passes = Passes()
@@ -137,3 +151,15 @@ def test_a_pass_that_does_not_end_is_said_once_and_carried_on_when_it_does() -> 
 def test_a_pass_may_take_the_time_that_its_hung_gpus_take() -> None:
     """Else one GPU that hangs would be said to be all of them."""
     assert HANG_S > 2 * GPU_DEADLINE_S
+
+
+def test_another_sign_makes_a_pass_before_its_time() -> None:
+    """Somebody made a MIG device: the driver's files say so."""
+    passes, signs = Passes(), ["gpu0/mig/gi1/ci0"]
+    watch = MachineWatch(Script(machine(0)), passes, refuse_hang, read_sign=lambda: signs[0], sign_s=0.01)
+    watch.start()
+    passes.wait(1)
+    signs[0] = ""
+    passes.wait(2)
+    watch.stop()
+    assert len(passes.seen) == 2

@@ -34,7 +34,8 @@ def test_a_reading_holds_every_fact(tmp_path: Path) -> None:
         memory_bytes=189471 * 1024 * 1024,
         addressing_mode="ATS",
         module_id=1,
-        is_mig_enabled=False,
+        virtualization_mode=0,
+        mig=gpu.mig,
         nvlinks=tuple(
             NvLinkReading(link=link, is_active=True, remote_type=RemoteType.SWITCH, remote_pci=switch) for link in range(18)
         ),
@@ -73,10 +74,9 @@ def test_an_optional_call_that_fails_costs_its_fact_alone(tmp_path: Path, fact: 
     good = read_machine(open_library("hgx-h100-4", tmp_path / "good"), Sysfs())
     reading = read_changed("hgx-h100-4", tmp_path / "bad", **{OPTIONAL[fact].method: refuse(Code[code])})
     assert reading.failures == ()
-    absent = False if fact == "is_mig_enabled" else None
     for gpu, before in zip(reading.gpus, good.gpus, strict=True):
         for field in fields(GpuReading):
-            assert getattr(gpu, field.name) == (absent if field.name == fact else getattr(before, field.name)), field.name
+            assert getattr(gpu, field.name) == (None if field.name == fact else getattr(before, field.name)), field.name
 
 
 @pytest.mark.parametrize("fact", sorted(REQUIRED))

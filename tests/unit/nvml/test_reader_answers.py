@@ -171,7 +171,7 @@ def test_texts_are_cleaned(text: str, clean: str) -> None:
 def test_the_tables_name_methods_and_fields_that_exist() -> None:
     with_default = {field.name for field in fields(GpuReading) if field.default is not MISSING}
     without = {field.name for field in fields(GpuReading) if field.default is MISSING}
-    assert set(OPTIONAL) == with_default - {"nvlinks", "numa_node", "pcie_root"}
+    assert set(OPTIONAL) == with_default - {"mig", "nvlinks", "numa_node", "pcie_root"}
     assert set(REQUIRED) == without - {"index", "pci"}
     for fact in (*REQUIRED.values(), *OPTIONAL.values()):
         assert callable(getattr(NvmlLibrary, fact.method))

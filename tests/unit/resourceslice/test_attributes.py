@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from driver.api.resource_v1 import Attribute, Capacity
 from driver.names import PciAddress
-from driver.nvml.readings import FabricReading, GpuReading, MachineReading
+from driver.nvml.readings import FabricReading, GpuReading, MachineReading, MigReading
 from driver.resourceslice.attributes import WHOLE_GPU_ROWS, Allocator, GpuFacts, build_facts, legal_text, node_tag
 from driver.topology.build import build_topology
 from hack.docs.attributes import render_attributes_page
-from tests.unit.topology.machines import dgx_1v, gpu, hgx_8, machine, pci
+from tests.unit.topology.machines import dgx_1v, gpu, hgx_8, machine, mig_profiles, pci
 
 NODE_UID = "1f0c22d4-a9b8-4c6e-9d1a-2b3c4d5e6f70"
 CLUSTER = "9c6f5af3-53bf-49b5-a436-b66766c413c3"
 
 
-def facts_of(reading: MachineReading, position: int = 0, allocator: Allocator = Allocator.SCHEDULER) -> dict[str, object]:
+def facts_of(
+    reading: MachineReading, position: int = 0, allocator: Allocator = Allocator.SCHEDULER, *, is_divided: bool = False
+) -> dict[str, object]:
     topology = build_topology(reading)
-    facts = GpuFacts(topology=topology, gpu=topology.gpus[position], node_uid=NODE_UID, allocator=allocator)
+    gpu = topology.gpus[position]
+    facts = GpuFacts(topology=topology, gpu=gpu, node_uid=NODE_UID, allocator=allocator, is_divided=is_divided)
     return dict(build_facts(facts))
 
 
@@ -36,6 +40,9 @@ FULL = gpu(
     numa_node=1,
     pcie_root="pci0000:4a",
 )
+
+
+DIVISIBLE = replace(FULL, mig=MigReading(is_enabled=False, is_enabled_after_reset=False, profiles=mig_profiles("h100-80gb")))
 
 
 def test_a_gpu_that_tells_everything_has_every_attribute() -> None:
@@ -66,7 +73,21 @@ def test_a_gpu_that_tells_everything_has_every_attribute() -> None:
 
 
 def test_the_table_has_every_fact_of_a_full_gpu_in_its_own_order() -> None:
-    assert list(facts_of(machine([FULL]))) == [row.name for row in WHOLE_GPU_ROWS]
+    assert list(facts_of(machine([DIVISIBLE]), is_divided=True)) == [row.name for row in WHOLE_GPU_ROWS]
+
+
+def test_a_gpu_that_claims_divide_also_says_what_there_is_to_divide() -> None:
+    """As NVIDIA's driver: the most of each over all profiles; its memory stays NVML's total in every mode."""
+    more = facts_of(machine([DIVISIBLE]), is_divided=True)
+    assert {name: more[name] for name in more.keys() - facts_of(machine([DIVISIBLE])).keys()} == {
+        "multiprocessors": Capacity(value="132"),
+        "copyEngines": Capacity(value="8"),
+        "decoders": Capacity(value="7"),
+        "encoders": Capacity(value="0"),
+        "jpegEngines": Capacity(value="7"),
+        "ofaEngines": Capacity(value="1"),
+    }
+    assert more["memory"] == Capacity(value="81559Mi")
 
 
 def test_a_gpu_that_tells_nothing_still_has_all_that_selectors_of_ours_read() -> None:
@@ -184,7 +205,7 @@ def test_no_two_rows_have_one_name_and_each_is_explained() -> None:
 
 def test_each_row_has_the_type_that_it_says() -> None:
     kinds = {"string": "string", "int": "int_", "version": "version", "quantity": "value"}
-    facts = facts_of(machine([FULL]))
+    facts = facts_of(machine([DIVISIBLE]), is_divided=True)
     assert all(getattr(facts[row.name], kinds[row.type]) is not None for row in WHOLE_GPU_ROWS)
 
 

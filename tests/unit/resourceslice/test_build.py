@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from driver.api.resource_v1 import Attribute, CounterConsumption, CounterSet, Device, Taint
 from driver.api.resource_v1 import Counter as CounterValue
 from driver.names import GpuUUID, PciAddress
-from driver.nvml.readings import FabricReading, GpuReading, MachineReading, NvLinkReading, PcieLevel, RemoteType
+from driver.nvml.readings import FabricReading, GpuReading, MachineReading, MigReading, NvLinkReading, PcieLevel, RemoteType
 from driver.resourceslice.attributes import Allocator
 from driver.resourceslice.build import BuiltDevices, build_devices, build_fence_taints, build_slice_contents
 from driver.resourceslice.content import SliceContent
@@ -47,9 +47,9 @@ def test_a_controller_device_is_fenced() -> None:
 
 def test_a_gpu_in_mig_mode_is_not_offered_whole_and_is_named() -> None:
     """Its partitions and itself would be free at the same time (B46)."""
-    found = built(machine([gpu(0), gpu(1, is_mig_enabled=True)]))
+    found = built(machine([gpu(0), gpu(1, mig=MigReading(is_enabled=True, is_enabled_after_reset=True))]))
     assert positions(found) == [0]
-    assert found.notes == ("gpu-0000-11-00-0 is in MIG mode and not published as a whole GPU",)
+    assert found.notes == ("gpu-0000-11-00-0 is in MIG mode, and MIG is off here: not published",)
 
 
 def test_a_product_name_that_is_cut_is_named() -> None:
@@ -169,7 +169,13 @@ hostile_gpus = st.builds(
     memory_bytes=numbers,
     addressing_mode=st.one_of(st.none(), hostile_text),
     module_id=numbers,
-    is_mig_enabled=st.booleans(),
+    mig=st.sampled_from(
+        (
+            None,
+            MigReading(is_enabled=False, is_enabled_after_reset=False),
+            MigReading(is_enabled=True, is_enabled_after_reset=True),
+        )
+    ),
     nvlinks=ports,
     fabric=st.one_of(
         st.none(), st.builds(FabricReading, cluster_uuid=hostile_text, clique_id=st.integers(), is_complete=st.booleans())

@@ -69,10 +69,10 @@ CASES: dict[str, tuple[Sequence[ResourceSlice], Sequence[SliceContent], Outline]
         (A, B),
         Outline(updates=(("00000", A, 4, 2),), creates=(("00001", B, 4, 2),)),
     ),
-    "a slice fewer goes first, and the last one needs no new generation": (
+    "a slice fewer goes first, and the last one is above it for who did not see it go": (
         pool_of((A, B), generation=3),
         (A,),
-        Outline(deletes=(NAME.format(1),), updates=(("00000", A, 3, 1),)),
+        Outline(deletes=(NAME.format(1),), updates=(("00000", A, 4, 1),)),
     ),
     "two of three left are two changes": (
         pool_of((A, B, C), generation=3),
@@ -93,10 +93,10 @@ CASES: dict[str, tuple[Sequence[ResourceSlice], Sequence[SliceContent], Outline]
         (A,),
         Outline(deletes=(NAME.format(0),)),
     ),
-    "of two slices with one index the first by name stays": (
+    "of two slices with one index the first by name stays, above the other": (
         (existing(0, A, name="00000-b"), existing(0, A, name="00000-a")),
         (A,),
-        Outline(deletes=("00000-b",)),
+        Outline(deletes=("00000-b",), updates=(("00000", A, 2, 1),)),
     ),
     "a name without an index goes": (
         (existing(0, A, name="node-a-gpu-xyz"),),
@@ -106,7 +106,7 @@ CASES: dict[str, tuple[Sequence[ResourceSlice], Sequence[SliceContent], Outline]
     "an index beyond the pool goes": (
         (*pool_of((A,)), existing(9, B)),
         (A,),
-        Outline(deletes=(NAME.format(9),)),
+        Outline(deletes=(NAME.format(9),), updates=(("00000", A, 2, 1),)),
     ),
     "a slice of another pool on this node goes": (
         (*pool_of((A,)), existing(0, B, name="00000-old", pool="node-a/gpus")),
@@ -158,6 +158,22 @@ def test_an_update_carries_the_conditions_and_metadata_of_what_it_replaces() -> 
 
 def test_after_the_kubelet_wiped_all_slices_the_generation_goes_on() -> None:
     assert plan_writes((), (A,), IDENTITY, generation_floor=6).generation == 7
+
+
+def test_a_pool_of_which_nothing_is_there_begins_at_the_time_of_day() -> None:
+    """Above all that a consumer may still hold that did not see the slices go (kube-controller-manager evicts by those)."""
+    assert plan_writes((), (A,), IDENTITY, first_generation=1_764_668_000).generation == 1_764_668_000
+    assert plan_writes((), (A,), IDENTITY, generation_floor=6, first_generation=1_764_668_000).generation == 1_764_668_000
+
+
+def test_a_clock_that_was_set_back_never_takes_the_generation_with_it() -> None:
+    assert plan_writes((), (A,), IDENTITY, generation_floor=1_764_668_000, first_generation=5).generation == 1_764_668_001
+
+
+def test_a_pool_that_is_there_goes_on_counting() -> None:
+    """Its generation says how often it changed; only where it begins is a matter of time."""
+    plan = plan_writes(pool_of((A,), generation=7), (B, A), IDENTITY, first_generation=1_764_668_000)
+    assert plan.generation == 8
 
 
 def test_a_generation_that_was_set_back_by_hand_is_raised_above_all_that_was_seen() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -142,3 +143,40 @@ def test_the_file_is_for_root_alone(path: Path) -> None:
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(StateUnwritable, match=r"absent/publish\.lock: No such file"):
         new(tmp_path / "absent" / "publish.lock").acquire()
+
+
+def test_threads_of_one_instance_take_turns(path: Path) -> None:
+    """They share its file, and so its locks: the record of the fence is not written into a slice's request."""
+    lock = new(path)
+    lock.acquire()
+    with lock.writing(0) as may_write:
+        assert may_write
+        found = []
+
+        def try_writing() -> None:
+            try:
+                with lock.writing(0.01):
+                    found.append("wrote")
+            except StateUnwritable as err:
+                found.append(str(err))
+
+        thread = threading.Thread(target=try_writing)
+        thread.start()
+        thread.join()
+    assert "another thread has been writing" in found[0]
+    with lock.writing(0) as may_write:
+        assert may_write
+
+
+def test_each_sees_the_others_that_live_and_whether_one_of_them_is_the_publisher(path: Path) -> None:
+    """Also one that has not come yet: before the first has, it is nobody's."""
+    first, second, third, waiting = new(path), new(path), new(path), new(path)
+    assert (waiting.read_others(), waiting.is_anothers()) == ((), False)
+    for lock in (first, second, third):
+        lock.acquire()
+    assert [each.read_others() for each in (first, second, third, waiting)] == [(2, 3), (1, 3), (1, 2), (1, 2, 3)]
+    assert [each.is_anothers() for each in (first, second, third, waiting)] == [True, True, False, True]
+    second.release()
+    third.release()
+    assert (first.read_others(), first.is_anothers()) == ((), False)
+    assert (waiting.read_others(), waiting.is_anothers()) == ((1,), True)

@@ -6,7 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from driver.names import GpuUUID, PciAddress
-from driver.nvml.readings import GpuReading, MachineReading, NvLinkReading, PcieLevel, RemoteType
+from driver.nvml.library import Placement
+from driver.nvml.mock.boards import build_mig_table
+from driver.nvml.mock.catalogue import read_mig_tables
+from driver.nvml.readings import (
+    ComputeInstanceReading,
+    GpuInstanceReading,
+    GpuReading,
+    MachineReading,
+    MigProfile,
+    MigReading,
+    NvLinkReading,
+    PcieLevel,
+    RemoteType,
+)
 
 Edges = Mapping[tuple[int, int], int]
 
@@ -128,3 +141,47 @@ def meshes_of_4(count: int) -> MachineReading:
 def pcie_only() -> MachineReading:
     """Four GPUs without a single NVLink."""
     return machine((gpu(i) for i in range(4)), pcie(4, [(PcieLevel.PIX, ((0, 1), (2, 3)))]))
+
+
+def mig_profiles(table: str) -> tuple[MigProfile, ...]:
+    """The profiles of a table that comes with the mock, as a GPU would tell them."""
+    return build_mig_table(table, read_mig_tables()[table]).profiles
+
+
+def mig_instance(table: str, profile_id: int, start: int, *, parts: int = 1, number: int = 0) -> GpuInstanceReading:
+    """A GPU instance; with ``parts`` compute instances of equal size, none of them for 0."""
+    profile = next(each for each in mig_profiles(table) if each.info.id == profile_id)
+    size = profile.info.slice_count // parts if parts else 0
+    compute = tuple(
+        ComputeInstanceReading(
+            id=part,
+            profile_id=size - 1,
+            placement=Placement(start=part * size, size=size),
+            multiprocessor_count=profile.info.multiprocessor_count // parts,
+            uuid=f"MIG-{number}-{part}",
+        )
+        for part in range(parts)
+    )
+    placement = next(each for each in profile.placements if each.start == start)
+    return GpuInstanceReading(id=number, profile_id=profile_id, placement=placement, compute=compute)
+
+
+def mig(table: str, *instances: GpuInstanceReading, is_enabled: bool | None = None, pending: bool | None = None) -> MigReading:
+    """What a GPU with this table says; in MIG mode when it has instances, unless said otherwise."""
+    enabled = bool(instances) if is_enabled is None else is_enabled
+    return MigReading(
+        is_enabled=enabled,
+        is_enabled_after_reset=enabled if pending is None else pending,
+        profiles=mig_profiles(table),
+        instances=instances,
+    )
+
+
+def hopper(position: int, mig_reading: MigReading, **facts: object) -> GpuReading:
+    """An H100 that says this of MIG."""
+    return gpu(position, cuda_compute_capability=(9, 0), memory_bytes=81559 << 20, mig=mig_reading, **facts)
+
+
+def ampere(position: int, mig_reading: MigReading) -> GpuReading:
+    """An A100 that says this of MIG."""
+    return gpu(position, cuda_compute_capability=(8, 0), memory_bytes=40960 << 20, mig=mig_reading)

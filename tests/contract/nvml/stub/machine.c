@@ -9,6 +9,21 @@ static int hanging;
 static mig_device mig_devices[GPUS][INSTANCES * COMPUTE];
 char description[4096];
 
+/* ---- what goes wrong while the library is open ---- */
+
+static int is_named(const char *ending, int index) {
+    char path[sizeof description + 8];
+    int named = -1;
+    snprintf(path, sizeof path, "%s.%s", description, ending);
+    FILE *file = fopen(path, "r");
+    if (!file) return 0;
+    if (fscanf(file, "%d", &named) != 1) named = -1;
+    fclose(file);
+    return named == index;
+}
+
+int is_lost(const gpu *g) { return g->lost || is_named("lost", g->index); }
+
 /* ---- the description ---- */
 
 static void unescape(char *to, size_t size, const char *from) {
@@ -31,7 +46,14 @@ static void read_gpu_line(gpu *g, const char *key, const char *rest) {
     else if (!strcmp(key, "facts"))
         sscanf(rest, "%u %u %u %u %u %u %llu %u %u", &g->minor, &g->brand, &g->arch, &g->major, &g->cc_minor, &g->device_id, &g->memory,
                &g->virtualization, &g->lost);
-    else if (!strcmp(key, "module")) { g->has_module = 1; sscanf(rest, "%u", &g->module); }
+    else if (!strcmp(key, "condition"))
+        sscanf(rest, "%u %lld %d %u %u %u %u %llx", &g->recovery, &g->ecc, &g->has_rows, &g->rows[0], &g->rows[1], &g->rows[2],
+               &g->rows[3], &g->reasons);
+    else if (!strcmp(key, "figures")) sscanf(rest, "%u %llu %d %u", &g->percent, &g->memory_used, &g->celsius, &g->milliwatts);
+    else if (!strcmp(key, "refuses") && g->refusals < REFUSALS) {
+        refusal *r = &g->refused[g->refusals++];
+        sscanf(rest, "%63s %d", r->call, &r->code);
+    } else if (!strcmp(key, "module")) { g->has_module = 1; sscanf(rest, "%u", &g->module); }
     else if (!strcmp(key, "addressing")) { g->has_addressing = 1; sscanf(rest, "%u", &g->addressing); }
     else if (!strcmp(key, "ports")) sscanf(rest, "%u", &g->ports);
     else if (!strcmp(key, "link")) {
@@ -127,7 +149,7 @@ int nvmlDeviceGetCount_v2(unsigned *to) { OPEN; *to = machine.count; return OK; 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **to) {
     OPEN;
     if (index >= machine.count) return INVALID;
-    if (gpus[index].lost) return LOST;
+    if (is_lost(&gpus[index])) return LOST;
     *to = &gpus[index];
     return OK;
 }
@@ -145,7 +167,7 @@ mig_device *mig_device_of(ci *c) {
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **to) {
     OPEN;
     for (unsigned i = 0; i < machine.count; i++) {
-        if (!strcmp(gpus[i].uuid, uuid)) { if (gpus[i].lost) return LOST; *to = &gpus[i]; return OK; }
+        if (!strcmp(gpus[i].uuid, uuid)) { if (is_lost(&gpus[i])) return LOST; *to = &gpus[i]; return OK; }
         for (int j = 0; j < INSTANCES; j++)
             for (int k = 0; k < COMPUTE; k++) {
                 ci *c = &gpus[i].gi[j].ci[k];
@@ -172,28 +194,17 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **to) {
     if (!parse_bus(bus, wanted)) return INVALID;
     for (unsigned i = 0; i < machine.count; i++)
         if (parse_bus(gpus[i].bus, own) && !memcmp(own, wanted, sizeof own)) {
-            if (gpus[i].lost) return LOST;
+            if (is_lost(&gpus[i])) return LOST;
             *to = &gpus[i];
             return OK;
         }
     return NOT_FOUND;
 }
 
-static int is_to_hang(int index) {
-    char path[sizeof description + 8];
-    int named = -1;
-    snprintf(path, sizeof path, "%s.hang", description);
-    FILE *file = fopen(path, "r");
-    if (!file) return 0;
-    if (fscanf(file, "%d", &named) != 1) named = -1;
-    fclose(file);
-    return named == index;
-}
-
 static void hang(int index) {
     struct timespec step = {0, 5 * 1000 * 1000};
     __atomic_add_fetch(&hanging, 1, __ATOMIC_SEQ_CST);
-    while (is_to_hang(index)) nanosleep(&step, NULL);
+    while (is_named("hang", index)) nanosleep(&step, NULL);
     __atomic_sub_fetch(&hanging, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -209,17 +220,19 @@ int nvmlDeviceGetUUID(void *device, char *to, unsigned size) {
 int nvmlDeviceGetMinorNumber(void *device, unsigned *to) { GPU(device); *to = g->minor; return OK; }
 int nvmlDeviceGetName(void *device, char *to, unsigned size) { GPU(device); return put(to, size, g->name); }
 int nvmlDeviceGetBrand(void *device, unsigned *to) { GPU(device); *to = g->brand; return OK; }
+int nvmlDeviceGetComputeMode(void *device, unsigned *to) { GPU(device); *to = g->compute_mode; return OK; }
+int nvmlDeviceSetComputeMode(void *device, unsigned mode) {
+    if (is_mig_device(device)) return NOT_SUPPORTED;
+    GPU(device);
+    if (mode > 3 || mode == 1) return INVALID;
+    if (g->mode && mode) return NOT_SUPPORTED;
+    g->compute_mode = mode;
+    return OK;
+}
 int nvmlDeviceGetArchitecture(void *device, unsigned *to) { GPU(device); *to = g->arch; return OK; }
 int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor) {
     GPU(device);
     *major = (int)g->major; *minor = (int)g->cc_minor;
-    return OK;
-}
-
-int nvmlDeviceGetMemoryInfo(void *device, unsigned long long *to) {
-    GPU(device);
-    if (!g->memory) return NOT_SUPPORTED;
-    to[0] = to[1] = g->memory; to[2] = 0;
     return OK;
 }
 
@@ -281,7 +294,7 @@ int nvmlDeviceGetTopologyCommonAncestor(void *first, void *second, unsigned *to)
     GPU(first);
     gpu *other = is_gpu(second);
     if (!other) return INVALID;
-    if (other->lost) return LOST;
+    if (is_lost(other)) return LOST;
     *to = (unsigned)levels[g->index][other->index];
     return OK;
 }
@@ -300,7 +313,7 @@ int nvmlDeviceGetGpuFabricInfo(void *device, fabric_info *to) { GPU(device); ret
 #ifndef OLD_DRIVER
 int nvmlDeviceGetGpuFabricInfoV(void *device, fabric_info_v2 *to) {
     GPU(device);
-    if (to->version != 0x02000024) return 25;
+    if (to->version != 0x02000024) return WRONG_VERSION;
     return fill_fabric(g, &to->info);
 }
 #endif

@@ -182,13 +182,17 @@ int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *device, void **to) { MIG_
 
 /* ---- events ---- */
 
-#define EVENT_TYPES 0xBull
-int nvmlDeviceGetSupportedEventTypes(void *device, unsigned long long *to) { GPU(device); *to = EVENT_TYPES; return OK; }
+/* The driver that brought each: 560 the five about memory, 565 "unavailable" and "recovery action". */
+static unsigned long long event_types(void) {
+    int major = atoi(machine.version);
+    return 0xBull | (major >= 560 ? 0x3E00ull : 0) | (major >= 565 ? 0xC000ull : 0);
+}
+int nvmlDeviceGetSupportedEventTypes(void *device, unsigned long long *to) { GPU(device); *to = event_types(); return OK; }
 int nvmlEventSetCreate(void **to) { OPEN; *to = calloc(1, sizeof(event_set)); return OK; }
 int nvmlEventSetFree(event_set *set) { OPEN; free(set); return OK; }
 int nvmlDeviceRegisterEvents(void *device, unsigned long long types, event_set *set) {
     GPU(device);
-    if (types & ~EVENT_TYPES) return NOT_SUPPORTED;
+    if (types & ~event_types()) return NOT_SUPPORTED;
     set->types[g->index] |= types;
     return OK;
 }

@@ -4,7 +4,7 @@
  * nvmlInit reads a description (environment variable NVML_STUB): one line a fact, written by tests/contract/nvml/describe.py.
  * MIG changes live as long as the library is loaded. nvmlEventSetWait takes events from the file "<description>.events".
  * While the file "<description>.hang" exists and names a GPU's index, nvmlDeviceGetUUID of this GPU does not come back; NVML must
- * not be shut down below it, and refuses to be.
+ * not be shut down below it, and refuses to be. A GPU that "<description>.lost" names is lost from then on.
  * Structures and numbers are NVML's; nothing here is copied from its header.
  */
 #ifndef NVML_STUB_H
@@ -17,13 +17,14 @@
 #include <time.h>
 
 enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7, NOT_LOADED = 9, TIMEOUT = 10,
-       LOST = 15, RESET_REQUIRED = 16, IN_USE = 19, NO_ROOM = 23 };
+       LOST = 15, RESET_REQUIRED = 16, IN_USE = 19, NO_ROOM = 23, WRONG_VERSION = 25 };
 
 #define GPUS 64
 #define LINKS 36
 #define PROFILES 20
 #define INSTANCES 15
 #define COMPUTE 8
+#define REFUSALS 16
 
 typedef struct { unsigned start, size; } placement;
 typedef struct { unsigned id, p2p, slices, count, sm, ce, dec, enc, jpeg, ofa; unsigned long long mib; } gi_profile;
@@ -35,11 +36,17 @@ struct gi;
 typedef struct ci { struct gi *gi; unsigned used, id, profile; placement at; } ci;
 typedef struct gi { struct gpu *gpu; unsigned used, id, profile; placement at; ci ci[COMPUTE]; } gi;
 typedef struct { int up, kind; char bus[32]; unsigned device_id; } link;
+typedef struct { char call[64]; int code; } refusal;
 typedef struct gpu {
     int is_mig, index;
     char uuid[96], name[128], bus[32];
-    unsigned minor, brand, arch, major, cc_minor, device_id, lost, module, has_module, addressing, has_addressing, virtualization;
-    unsigned long long memory;
+    unsigned minor, brand, arch, major, cc_minor, device_id, lost, module, has_module, addressing, has_addressing, virtualization,
+             compute_mode;
+    unsigned long long memory, memory_used, reasons;
+    long long ecc;
+    int has_rows, celsius;
+    unsigned recovery, rows[4], percent, milliwatts, refusals;
+    refusal refused[REFUSALS];
     unsigned ports;
     link links[LINKS];
     int fabric;
@@ -61,11 +68,12 @@ extern gpu gpus[GPUS];
 extern char description[4096];
 
 gpu *is_gpu(void *device);
+int is_lost(const gpu *g);
 mig_device *is_mig_device(void *device);
 mig_device *mig_device_of(ci *c);
 
 #define OPEN if (!opened) return UNINITIALIZED
-#define GPU(device) OPEN; gpu *g = is_gpu(device); if (!g) return INVALID; if (g->lost) return LOST
+#define GPU(device) OPEN; gpu *g = is_gpu(device); if (!g) return INVALID; if (is_lost(g)) return LOST
 #define MIG(device) GPU(device); if (!g->mig_capable) return NOT_SUPPORTED
 
 #endif

@@ -287,3 +287,12 @@ def test_a_set_that_was_freed_is_refused(node: Node) -> None:
     event_set = node.library.event_set_create()
     node.library.event_set_free(event_set)
     assert code_of(lambda: node.library.event_set_wait(event_set, 0)) == "INVALID_ARGUMENT"
+
+
+def test_a_storm_is_fetched_event_by_event_among_lasting_faults(node: Node) -> None:
+    """Each once, in order; calls between them still meet the other faults."""
+    take, lost = watch(node, 0), node.gpu(1)
+    node.play(GpuLost(gpu=1), *(XidEvent(gpu=0, xid=13, id=str(place)) for place in range(500)))
+    assert all(take(0) for _ in range(500))
+    assert take(0) is None
+    assert code_of(lambda: node.library.device_uuid(lost)) == "GPU_IS_LOST"
