@@ -13,6 +13,7 @@ from driver.host.inside import resolve_inside
 from driver.host.pci import SysfsPci
 from driver.host.roots import Roots
 from driver.nvml.library import NvmlLibrary
+from driver.nvml.mig_memory import MigMemory
 from driver.nvml.reader import read_machine
 from driver.nvml.reading_threads import ReadingThreads
 from driver.nvml.readings import MachineReading
@@ -71,13 +72,15 @@ def open_mock_backend(machine: str, state_dir: Path) -> Backend:
 def find_nvml(driver_root: Path) -> Path | None:
     """``libnvidia-ml.so.1`` below a driver root of its own; None at ``/``, where the loader knows the way.
 
-    Where there is none yet, the answer is where it is to be expected.
+    Only a regular file counts (B53). Where there is none yet, the answer is where it is to be expected.
     """
     if driver_root == Path("/"):
         return None
     for folder in LIBRARY_FOLDERS:
         with contextlib.suppress(OSError):
-            return driver_root / resolve_inside(driver_root, f"{folder}/{NVML_SONAME}")
+            found = driver_root / resolve_inside(driver_root, f"{folder}/{NVML_SONAME}")
+            if found.is_file():
+                return found
     return driver_root / LIBRARY_FOLDERS[0] / NVML_SONAME
 
 
@@ -92,13 +95,21 @@ def initialized(backend: Backend) -> Iterator[Backend]:
         opened.library.shutdown()
 
 
+@contextlib.contextmanager
+def open_nvml(backend: Backend) -> Iterator[NvmlLibrary]:
+    """NVML itself, open inside the block."""
+    with initialized(backend) as opened:
+        yield opened.library
+
+
 @dataclass(frozen=True, slots=True)
 class OpenedForEachPass:
     """A machine that is read now and then by a process that stays: NVML is closed in between."""
 
     backend: Backend
+    memory: MigMemory = field(default_factory=MigMemory)
 
     def read(self) -> MachineReading:
         """Open NVML, make one pass, close it."""
         with initialized(self.backend) as opened:
-            return opened.read()
+            return self.memory.complete(opened.read())

@@ -7,8 +7,6 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,19 +15,18 @@ from driver.config.load import add_flags, load
 from driver.config.settings import Settings
 
 if TYPE_CHECKING:
-    from driver.api.resource_v1 import Device
-    from driver.cli.node_view import MigTable
     from driver.nvml.readings import MachineReading
+    from driver.resourceslice.build import BuiltDevices
     from driver.topology.model import Topology
 
-_SETTINGS = ("nvml", "nvml_library", "sys_root", "driver_root", "node_name", "driver_name", "allocation")
+_SETTINGS = ("nvml", "nvml_library", "sys_root", "driver_root", "mig", "node_name", "driver_name", "allocation")
 _SLICE_FORMS = frozenset({"yaml", "slices"})
 
 _DESCRIPTION = """\
 Show the node as the driver sees it: its GPUs, the links between them, the sets
-that claims can ask for (island, quad, pair), PCIe roots, NUMA nodes, and the MIG
-profiles where NVML tells them. It reads, and changes nothing: a mock machine
-lives in a temporary folder that goes away again."""
+that claims can ask for (island, quad, pair), PCIe roots, NUMA nodes, the MIG
+profiles where NVML tells them, and the MIG devices that are there. It reads, and
+changes nothing: a mock machine lives in a temporary folder that goes away again."""
 
 _EPILOG = """\
 output:
@@ -39,13 +36,14 @@ output:
   slices  the same as one JSON List
 
 Without the cluster the node's uid is not known: on it, the values of nvlinkIsland,
-nvlinkQuad, nvlinkPair and nvlinkDomain start with 12 other hex digits.
+nvlinkQuad, nvlinkPair and nvlinkDomain start with 12 other hex digits. Nor is its
+version: MIG devices that claims make are shown as from Kubernetes 1.36 on.
 
 examples:
   gpu-dra inspect
   gpu-dra inspect --nvml mock:dgx-1v
   gpu-dra inspect --nvml mock:a100-pcie-bridged -o json | jq .islands
-  gpu-dra inspect --nvml mock:gb200-tray -o yaml
+  gpu-dra inspect --nvml mock:gb200-tray --mig off -o yaml
 
 exit codes: 0 shown, also when a GPU is left out (it is named); 1 NVML does not
 answer; 2 wrong command line, settings or machine.
@@ -75,39 +73,29 @@ def run(args: argparse.Namespace) -> int:
         MachineInvalid, SettingsInvalid: what was asked for is wrong.
     """
     from driver.cli.backend import initialized, open_backend  # noqa: PLC0415  (with it come msgspec and all of the machine)
-    from driver.cli.mig_profiles import read_mig_tables  # noqa: PLC0415
     from driver.topology.build import build_topology  # noqa: PLC0415
 
     settings = load(args, os.environ)
     with tempfile.TemporaryDirectory(prefix="gpu-dra-inspect-") as folder:  # noqa: SIM117  (the folder goes last)
         with initialized(open_backend(settings, Path(folder))) as backend:
             reading = backend.read()
-            topology = build_topology(reading)
-            mig_tables = read_mig_tables(backend.library, [gpu.reading.uuid for gpu in topology.gpus])
-    _show(Inspected(reading=reading, topology=topology, mig_tables=mig_tables), settings, args.output)
+    _show(reading, build_topology(reading), settings, args.output)
     return 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inspected:
-    """All that was read of a machine."""
-
-    reading: MachineReading
-    topology: Topology
-    mig_tables: Sequence[MigTable]
-
-
-def _show(seen: Inspected, settings: Settings, form: str) -> None:
+def _show(reading: MachineReading, topology: Topology, settings: Settings, form: str) -> None:
     from driver.cli.node_view import build_node_view  # noqa: PLC0415
     from driver.resourceslice.attributes import Allocator  # noqa: PLC0415
     from driver.resourceslice.build import build_devices  # noqa: PLC0415
+    from driver.topology.mig_offer import MigSetting, OfferInputs, build_offers  # noqa: PLC0415
 
     node = settings.node_name or socket.gethostname().lower()
-    built = build_devices(seen.topology, node_uid=node, allocator=Allocator(settings.allocation))
+    offers = build_offers(topology, OfferInputs(setting=MigSetting(settings.mig), has_counters=True))
+    built = build_devices(topology, node_uid=node, allocator=Allocator(settings.allocation), offers=offers)
     if form in _SLICE_FORMS:
-        _print_slices(built.devices, driver=settings.driver_name, node=node, form=form)
+        _print_slices(built, driver=settings.driver_name, node=node, form=form)
         return
-    view = build_node_view(node, seen.reading, seen.topology, seen.mig_tables, built.notes)
+    view = build_node_view(node, reading, topology, offers, built.notes)
     if form == "json":
         _print_json(view)
     else:
@@ -117,11 +105,11 @@ def _show(seen: Inspected, settings: Settings, form: str) -> None:
         console.print(build_node_tables(view, console.width))
 
 
-def _print_slices(devices: Sequence[Device], *, driver: str, node: str, form: str) -> None:
+def _print_slices(built: BuiltDevices, *, driver: str, node: str, form: str) -> None:
     from driver.cli.slice_objects import build_slice_objects  # noqa: PLC0415
     from driver.resourceslice.build import build_slice_contents  # noqa: PLC0415
 
-    objects = build_slice_objects(build_slice_contents(devices), driver=driver, node=node)
+    objects = build_slice_objects(build_slice_contents(built.devices, built.counter_sets), driver=driver, node=node)
     if form == "slices":
         _print_json({"apiVersion": "v1", "kind": "List", "items": objects})
         return
@@ -131,6 +119,6 @@ def _print_slices(devices: Sequence[Device], *, driver: str, node: str, form: st
 
 
 def _print_json(value: object) -> None:
-    import msgspec  # noqa: PLC0415
+    from driver.cli.view import encode_json  # noqa: PLC0415
 
-    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    print(encode_json(value))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import functools
 import os
 import signal
 from typing import TYPE_CHECKING
 
 from driver.cli.parser import Commands
 from driver.config.load import add_flags, load
-from driver.config.settings import Settings
+from driver.config.settings import Settings, names_of
 
 if TYPE_CHECKING:
     from driver.node.settings import NodeSettings
@@ -33,8 +34,12 @@ signals:
   SIGTERM, SIGINT  answer the running calls, leave the sockets, end with code 0
   SIGHUP           read the machine again now (it is read every 5 minutes anyway)
 
+with --metrics-address, over HTTP:
+  /metrics   claims, steps, devices, islands, health; what each GPU is busy with,
+             and who holds it (docs/metrics.md)
+
 examples:
-  gpu-dra kubelet-plugin --node-name node-a
+  gpu-dra kubelet-plugin --node-name node-a --metrics-address :8081
   gpu-dra kubelet-plugin --node-name node-a --nvml mock:dgx-h100 --kubeconfig admin.kubeconfig
 
 exit codes: 0 told to stop; 1 failed; 2 wrong settings; 3 another driver of the
@@ -45,7 +50,7 @@ Next: `gpu-dra inspect` shows what it would publish; docs/cli.md has all setting
 def add_parser(commands: Commands) -> None:
     """The command's flags and help."""
     parser = commands.add_parser("kubelet-plugin", help="serve this node's kubelet", description=_DESCRIPTION, epilog=_EPILOG)
-    add_flags(parser)
+    add_flags(parser, names_of("hardware", "health", "cluster", "folders", "figures", "process"))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it can be heeded; the first pass comes by itself
     from driver import log  # noqa: PLC0415
-    from driver.cli.backend import OpenedForEachPass, open_backend  # noqa: PLC0415  (with it come gRPC, msgspec and the rest)
+    from driver.cli.backend import OpenedForEachPass, open_backend, open_nvml  # noqa: PLC0415  (with it come gRPC, msgspec and the rest)
     from driver.kube.client import KubeClient  # noqa: PLC0415
     from driver.kube.credentials import read_credentials  # noqa: PLC0415
     from driver.node.node_plugin import Ask, NodePlugin  # noqa: PLC0415
@@ -69,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
     log.start(form=settings.log_format, level=settings.log_level)
     backend = open_backend(settings, settings.mock_state_dir)
     client = KubeClient(read_credentials(str(settings.kubeconfig or "")))
-    plugin = NodePlugin(_build_node_settings(settings), OpenedForEachPass(backend), backend.roots, client)
+    open_library = functools.partial(open_nvml, backend)
+    plugin = NodePlugin(_build_node_settings(settings), OpenedForEachPass(backend), backend.roots, client, open_library)
     signal.signal(signal.SIGTERM, lambda *_: plugin.ask(Ask.END))
     signal.signal(signal.SIGINT, lambda *_: plugin.ask(Ask.END))
     signal.signal(signal.SIGHUP, lambda *_: plugin.ask(Ask.LOOK_AGAIN))
@@ -92,17 +98,33 @@ def _bound_memory() -> None:
 
 
 def _build_node_settings(settings: Settings) -> NodeSettings:
+    from driver.health.model import Kind  # noqa: PLC0415
+    from driver.node.health.watch import HealthSettings  # noqa: PLC0415
     from driver.node.settings import NodeSettings  # noqa: PLC0415
     from driver.resourceslice.attributes import Allocator  # noqa: PLC0415
+    from driver.resourceslice.shares import parse_setting  # noqa: PLC0415
+    from driver.topology.mig_offer import MigSetting  # noqa: PLC0415
 
     return NodeSettings(
         driver_name=settings.driver_name,
         node_name=settings.node_name,
         allocator=Allocator(settings.allocation),
+        mig=MigSetting(settings.mig),
+        shares=parse_setting(settings.consumable_shares),
+        health=HealthSettings(
+            ignored_xids=frozenset(int(xid) for xid in settings.ignored_xids.split(",") if xid),
+            evicts=frozenset(Kind(kind) for kind in settings.evict_for.split(",") if kind),
+            holds_nvml=settings.health_events == "on",
+        ),
+        drain_s=float(settings.drain_time),
+        controller_lease=settings.controller_lease,
         kubelet_root=settings.kubelet_root,
         registry_dir=settings.registry_dir,
         plugin_dir=settings.plugin_dir,
         cdi_root=settings.cdi_root,
+        mps_dir=settings.mps_dir,
+        isolates_mps=settings.nvml == "real",
         instance=settings.pod_uid or None,
         probe_address=settings.health_address or None,
+        metrics_address=settings.metrics_address,
     )

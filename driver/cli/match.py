@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from driver.cli.parser import Commands
-from driver.config.load import add_flags
+from driver.config.load import add_flags, load
 from driver.errors import SettingsInvalid
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from driver.api.claim_spec_v1 import DeviceClassSpec
     from driver.cel import Features, Selector
     from driver.cli.match_sources import Candidate
+    from driver.config.settings import Settings
 
-_SETTINGS = ("nvml", "nvml_library", "sys_root", "driver_root", "node_name", "driver_name", "allocation", "kubeconfig")
+_SETTINGS = ("nvml", "nvml_library", "sys_root", "driver_root", "mig", "node_name", "driver_name", "allocation", "kubeconfig")
 FORMAT = "gpu-dra.io/match/v1"
+CLAIM_FORMAT = "gpu-dra.io/match-claim/v1"
 EXIT_FAILS_ON_A_DEVICE = 1
 
 _DESCRIPTION = """\
@@ -27,7 +33,8 @@ the same refusals and the same cost limits. Nothing is changed anywhere."""
 
 _EPILOG = """\
 where the devices come from:
-  --nvml mock:NAME   a mock machine (or --nvml real: this one), as the driver publishes it
+  --nvml mock:NAME   a mock machine (or --nvml real: this one), as the driver publishes it;
+                     of its MIG devices those that --mig says, none where it is not given
   --slices FILE      ResourceSlices in YAML or JSON: `kubectl get resourceslices -o yaml`,
                      or `gpu-dra inspect -o yaml`
   otherwise          all ResourceSlices of the cluster of --kubeconfig, of any driver
@@ -36,6 +43,11 @@ A selector that fails on one device makes kube-scheduler give up the whole pod.
 Safe forms where not every device has the attribute or capacity:
   device.attributes["resource.kubernetes.io"].?numaNode.orValue(-1) == 0
   has(device.capacity["gpu.nvidia.com"].memory) && ...
+
+--claim tries the requests of claims: of each, how many devices match, and which term
+of which selector says no, the class's first. A device that said no once is asked no
+further. Constraints, taints, capacities and what is free are not looked at: that is
+kubectl gpu explain.
 
 --cases takes a file of JSON lines {"id", "expr", "driver", "device", "list", "cons"} and
 prints a line {"id", "result", "message"} for each; the result is true, false,
@@ -47,10 +59,15 @@ examples:
   gpu-dra match 'device.capacity["gpu.nvidia.com"].memory.isGreaterThan(quantity("40Gi"))' \\
       --slices slices.yaml -o json
   gpu-dra match --cases selectors.jsonl -o json
+  gpu-dra match --claim claim.yaml --nvml mock:dgx-h100
 
-exit codes: 0 answered; 1 the selector fails on a device, or the devices cannot be
-read; 2 the selector does not compile or the API server would refuse it, or the
-command line is wrong.
+gpu-dra controller asks a selector no more once it was too slow on the driver's own
+devices (docs/selectors.md); where it would be, that is said, with the cost.
+
+exit codes: 0 answered; 1 the selector fails on a device, or is too slow for the
+controller, or the cluster or the GPUs cannot be read; 2 the selector does not compile
+or the API server would refuse it, or the command line is wrong: also a file that
+cannot be read.
 Next: docs/selectors.md has the language, docs/attributes.md what our devices have."""
 
 
@@ -63,6 +80,12 @@ def add_parser(commands: Commands) -> None:
         "selector", metavar="EXPR", nargs="?", help="a CEL selector as in a DeviceClass or a claim; - reads it from stdin"
     )
     parser.add_argument("--slices", metavar="FILE", help="take the devices of these ResourceSlices (YAML or JSON; - is stdin)")
+    parser.add_argument("--claim", metavar="FILE", help="try each request of the claims and templates of a file (- is stdin)")
+    parser.add_argument(
+        "--classes",
+        metavar="FILE",
+        help="the DeviceClasses of --claim (default: the cluster's; without one gpu.nvidia.com and mig.nvidia.com)",
+    )
     parser.add_argument("--cases", metavar="FILE", help="answer each case of a file instead (JSON lines; - is stdin)")
     parser.add_argument(
         "--list-attributes", action="store_true", help="the cluster has DRAListTypeAttributes on (default: as Kubernetes, off)"
@@ -89,6 +112,12 @@ def run(args: argparse.Namespace) -> int:
     from driver.cli.match_sources import read_candidates, read_text  # noqa: PLC0415
 
     features = Features(list_attributes=args.list_attributes, consumable_capacity=not args.no_consumable_capacity)
+    if args.classes is not None and args.claim is None:
+        raise SettingsInvalid("--classes are those of --claim FILE; give it too")
+    if args.claim is not None:
+        if args.selector is not None or args.cases is not None:
+            raise SettingsInvalid("--claim brings its own selectors; leave EXPR and --cases away")
+        return _run_claim(args, features)
     if args.cases is not None:
         from driver.cli.match_cases import answer_cases  # noqa: PLC0415
 
@@ -97,33 +126,81 @@ def run(args: argparse.Namespace) -> int:
         answer_cases(read_text(args.cases), sys.stdout)
         return 0
     if args.selector is None:
-        raise SettingsInvalid("match needs a selector, or --cases FILE; `gpu-dra match --help` has examples")
+        raise SettingsInvalid("match needs a selector, --claim FILE or --cases FILE; `gpu-dra match --help` has examples")
     source = read_text("-") if args.selector == "-" else args.selector
-    return _show(_compile(source, features), read_candidates(args), args.output)
+    selector = _compile(source, features)
+    return _show(selector, read_candidates(args), args.output, load(args, os.environ).driver_name)
+
+
+def _run_claim(args: argparse.Namespace, features: Features) -> int:
+    from driver.cli.match_claims import build_found, build_lines, is_sound, list_asked, parse_claims  # noqa: PLC0415
+    from driver.cli.match_sources import read_candidates, read_text  # noqa: PLC0415
+
+    settings = load(args, os.environ)
+    asks = parse_claims(read_text(args.claim), args.claim)
+    asked = list_asked(asks, _read_classes(args, settings), settings.driver_name)
+    compiled = [[_compile(source, features) for source in each.way.selectors] for each in asked]
+    candidates = read_candidates(args)
+    found = [
+        build_found(each, selectors, candidates, settings.driver_name) for each, selectors in zip(asked, compiled, strict=True)
+    ]
+    if args.output == "json":
+        json.dump({"format": CLAIM_FORMAT, "requests": found}, sys.stdout, indent=2, ensure_ascii=False)
+        print()
+    else:
+        from rich.text import Text  # noqa: PLC0415
+
+        from driver.cli.tables import open_console  # noqa: PLC0415
+
+        for line in (line for each in found for line in build_lines(each)):
+            open_console().print(Text(line))
+    return 0 if all(is_sound(each) for each in found) else EXIT_FAILS_ON_A_DEVICE
+
+
+def _read_classes(args: argparse.Namespace, settings: Settings) -> Mapping[str, DeviceClassSpec]:
+    from driver.cli.match_claims import decode_class, known_classes, parse_classes  # noqa: PLC0415
+    from driver.cli.match_sources import is_of_cluster, list_of_cluster, read_text  # noqa: PLC0415
+
+    if args.classes is not None:
+        return parse_classes(read_text(args.classes), args.classes)
+    if not is_of_cluster(args, settings):
+        return known_classes()
+    from driver.controller.objects.model import CLASSES  # noqa: PLC0415
+
+    return {
+        each.metadata.name: decode_class(bytes(each.spec), each.metadata.name) for each in list_of_cluster(settings, CLASSES)
+    }
 
 
 def _compile(source: str, features: Features) -> Selector:
-    from driver.cel import SelectorError, SelectorRefused, check_admission, compile_selector  # noqa: PLC0415
+    from driver.cel import SelectorError, SelectorRefused, check_admission, compile_selector, find_error_hint  # noqa: PLC0415
 
     try:
         selector = compile_selector(source, features=features)
         check_admission(selector)
     except SelectorError as err:
-        raise SettingsInvalid(f"the selector does not compile; Kubernetes refuses it:\n{err}") from err
+        hint = find_error_hint(err)
+        raise SettingsInvalid(
+            f"the selector does not compile; Kubernetes refuses it:\n{err}" + (f"\n{hint}" if hint else "")
+        ) from err
     except SelectorRefused as err:
         raise SettingsInvalid(f"the API server refuses this selector: {err}") from err
     return selector
 
 
-def _show(selector: Selector, candidates: list[Candidate], form: str) -> int:
+def _show(selector: Selector, candidates: list[Candidate], form: str, driver: str) -> int:
     from driver.cli.match_answers import build_answers, build_tables  # noqa: PLC0415
+    from driver.cli.match_cost import count_cost  # noqa: PLC0415
 
     answers = build_answers(selector, candidates)
+    cost = count_cost(selector, [candidate for candidate in candidates if candidate.driver == driver])
     if form == "json":
         found: dict[str, Any] = {
             "format": FORMAT,
             "selector": selector.source,
             "maxCost": selector.max_cost,
+            "controllerCost": None if cost is None else {"units": cost.units, "evaluations": cost.evaluations},
+            "controllerRefusal": "" if cost is None else cost.refusal,
             "devices": answers,
         }
         json.dump(found, sys.stdout, indent=2, ensure_ascii=False)
@@ -131,5 +208,6 @@ def _show(selector: Selector, candidates: list[Candidate], form: str) -> int:
     else:
         from driver.cli.tables import open_console  # noqa: PLC0415
 
-        open_console().print(build_tables(selector, answers))
-    return EXIT_FAILS_ON_A_DEVICE if any(answer["result"] == "evaluation_error" for answer in answers) else 0
+        open_console().print(build_tables(selector, answers, cost))
+    is_refused = cost is not None and bool(cost.refusal)
+    return EXIT_FAILS_ON_A_DEVICE if is_refused or any(answer["result"] == "evaluation_error" for answer in answers) else 0

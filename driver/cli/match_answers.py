@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from driver.cel import DeviceView, EvaluationError, Explainer, Selector
+from driver.cli.match_cost import ControllerCost
 from driver.cli.match_sources import Candidate
 
 Answer = dict[str, Any]
@@ -62,27 +63,37 @@ def find_hint(message: str, view: DeviceView) -> str:
     return f"did you mean {by_folded[near[0]]}?" if near else ""
 
 
-def build_tables(selector: Selector, answers: Sequence[Answer]) -> RenderableType:
+def build_tables(selector: Selector, answers: Sequence[Answer], cost: ControllerCost | None = None) -> RenderableType:
     """Devices with their answers, and a summary of the terms that said no."""
     matching = sum(answer["result"] is True for answer in answers)
     failing = sum(answer["result"] == "evaluation_error" for answer in answers)
     headline = Text(f"{matching} of {len(answers)} {'device matches' if len(answers) == 1 else 'devices match'}", style="bold")
     headline.append(f"; the selector fails on {failing}: kube-scheduler gives up the pod" if failing else "")
-    cost = Text(f"estimated cost {selector.max_cost} of at most 1000000", style="dim")
+    costs = _costs(selector, cost)
     if not answers:
-        return Group(Text("there are no devices to match", style="bold"), cost)
+        return Group(Text("there are no devices to match", style="bold"), *costs)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in ("pool", "device", "match", "why not"):
         table.add_column(title, overflow="fold")
     for answer in answers:
         word, style = _WORDS[answer["result"]]
         table.add_row(answer["pool"], answer["device"], Text(word, style=style), _why(answer))
-    parts: list[RenderableType] = [headline, cost, Text(), table]
+    parts: list[RenderableType] = [headline, *costs, Text(), table]
     counted = Counter(term["term"] for answer in answers for term in answer["terms"])
     if counted and len(answers) > 1:
         parts += [Text(), Text("Terms that did not say yes", style="bold")]
         parts += [Text(f"{count:>5} x  {text}") for text, count in counted.most_common()]
     return Group(*parts)
+
+
+def _costs(selector: Selector, cost: ControllerCost | None) -> list[RenderableType]:
+    estimate = Text(f"estimated cost {selector.max_cost} of at most 1000000", style="dim")
+    if cost is None or not cost.evaluations:
+        return [estimate]
+    if cost.refusal:
+        return [estimate, Text(f"gpu-dra controller refuses it: {cost.refusal}", style="bold")]
+    devices = "one device" if cost.evaluations == 1 else f"{cost.evaluations} devices"
+    return [estimate, Text(f"cost for gpu-dra controller: {cost.units:,} units on {devices} that differ for it", style="dim")]
 
 
 _WORDS: dict[bool | str, tuple[str, str]] = {True: ("yes", "green"), False: ("no", ""), "evaluation_error": ("fails", "red")}

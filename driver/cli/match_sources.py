@@ -10,14 +10,18 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from driver.cel import DeviceView, build_view, build_view_of_values
 from driver.config.load import load
 from driver.config.settings import Settings
 from driver.errors import SettingsInvalid
 
+if TYPE_CHECKING:
+    from driver.kube.resources import KubeObject, Resource
+
 T = TypeVar("T")
+K = TypeVar("K", bound="KubeObject")
 
 _STDIN = "-"
 
@@ -53,9 +57,11 @@ def read_candidates(args: argparse.Namespace) -> list[Candidate]:
         SettingsInvalid, MachineInvalid: what was asked for is wrong.
         NvmlError, ApiError: the machine or the cluster does not answer.
     """
-    if args.slices is not None:
-        return list(parse_slices(read_text(args.slices), args.slices))
     settings = load(args, os.environ)
+    if args.slices is not None:
+        if settings.origins["nvml"] == "--nvml":
+            raise SettingsInvalid("--nvml and --slices both say where the devices come from; leave one of them away")
+        return list(parse_slices(read_text(args.slices), args.slices))
     if settings.origins["nvml"] != "default":
         return _read_machine(settings)
     return _read_cluster(settings)
@@ -66,20 +72,32 @@ def _read_machine(settings: Settings) -> list[Candidate]:
     from driver.resourceslice.attributes import Allocator  # noqa: PLC0415
     from driver.resourceslice.build import build_devices  # noqa: PLC0415
     from driver.topology.build import build_topology  # noqa: PLC0415
+    from driver.topology.mig_offer import MigSetting, OfferInputs, build_offers  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory(prefix="gpu-dra-match-") as folder:  # noqa: SIM117  (the folder goes last)
         with initialized(open_backend(settings, Path(folder))) as backend:
             topology = build_topology(backend.read())
     node = settings.node_name or socket.gethostname().lower()
-    built = build_devices(topology, node_uid=node, allocator=Allocator(settings.allocation))
+    setting = MigSetting.OFF if settings.origins["mig"] == "default" else MigSetting(settings.mig)
+    offers = build_offers(topology, OfferInputs(setting=setting, has_counters=True))
+    built = build_devices(topology, node_uid=node, allocator=Allocator(settings.allocation), offers=offers)
     driver = settings.driver_name
     return [Candidate(driver, node, each.name, build_view(driver, each)) for each in built.devices]
 
 
-def _read_cluster(settings: Settings) -> list[Candidate]:
+def is_of_cluster(args: argparse.Namespace, settings: Settings) -> bool:
+    """Whether the devices are those of the cluster."""
+    return args.slices is None and settings.origins["nvml"] == "default"
+
+
+def list_of_cluster(settings: Settings, resource: Resource[K]) -> Sequence[K]:
+    """All objects of a kind.
+
+    Raises:
+        SettingsInvalid, ApiError: the cluster is not known, or does not answer.
+    """
     from driver.kube.client import KubeClient  # noqa: PLC0415
     from driver.kube.credentials import read_credentials  # noqa: PLC0415
-    from driver.kube.resources import RESOURCE_SLICES  # noqa: PLC0415
 
     try:
         credentials = read_credentials(str(settings.kubeconfig or ""))
@@ -87,9 +105,15 @@ def _read_cluster(settings: Settings) -> list[Candidate]:
         raise SettingsInvalid(f"{err}; without a cluster: --nvml mock:dgx-h100, or --slices FILE") from err
     client = KubeClient(credentials)
     try:
-        slices = client.list_all(RESOURCE_SLICES).items
+        return client.list_all(resource).items
     finally:
         client.close()
+
+
+def _read_cluster(settings: Settings) -> list[Candidate]:
+    from driver.kube.resources import RESOURCE_SLICES  # noqa: PLC0415
+
+    slices = list_of_cluster(settings, RESOURCE_SLICES)
     newest = _keep_newest([((each.spec.driver, each.spec.pool.name), each.spec.pool.generation, each.spec) for each in slices])
     return [
         Candidate(spec.driver, spec.pool.name, device.name, build_view(spec.driver, device))
@@ -112,17 +136,35 @@ def parse_slices(text: str, name: str) -> Iterator[Candidate]:
     Raises:
         SettingsInvalid: the text is something else.
     """
-    import yaml  # noqa: PLC0415
-
-    try:
-        documents = [document for document in yaml.load_all(text, Loader=_loader(yaml)) if document is not None]
-    except (yaml.YAMLError, RecursionError) as err:
-        raise SettingsInvalid(f"{name} is neither YAML nor JSON: {err}") from err
-    slices = [each for document in documents for each in _slices_of(document, name)]
+    slices = [each for document in _documents(text, name) for each in _slices_of(document, name)]
     if not slices:
         raise SettingsInvalid(f"{name} has no ResourceSlice; `gpu-dra inspect -o yaml` prints some")
     for index, each in _keep_newest([(*_pool_of(each), (index, each)) for index, each in enumerate(slices)]):
         yield from _devices_of(each, f"{name}: slice {index + 1}")
+
+
+def read_objects(text: str, name: str) -> list[Mapping[str, Any]]:
+    """All objects of a file in YAML or JSON, of any kind.
+
+    Raises:
+        SettingsInvalid: the text is something else.
+    """
+    items: list[Any] = []
+    for document in _documents(text, name):
+        is_list = isinstance(document, Mapping) and isinstance(document.get("items"), list)
+        items += document["items"] if is_list else [document]
+    if not all(isinstance(item, Mapping) for item in items):
+        raise SettingsInvalid(f"{name} has something that is no Kubernetes object")
+    return items
+
+
+def _documents(text: str, name: str) -> list[Any]:
+    import yaml  # noqa: PLC0415
+
+    try:
+        return [document for document in yaml.load_all(text, Loader=_loader(yaml)) if document is not None]
+    except (yaml.YAMLError, RecursionError) as err:
+        raise SettingsInvalid(f"{name} is neither YAML nor JSON: {err}") from err
 
 
 def _pool_of(item: Mapping[str, Any]) -> tuple[tuple[object, object], int]:
@@ -155,8 +197,11 @@ def _devices_of(item: Mapping[str, Any], where: str) -> Iterator[Candidate]:
     spec = item["spec"]
     driver, pool = spec.get("driver"), spec.get("pool")
     if not isinstance(driver, str) or not isinstance(pool, Mapping):
-        raise SettingsInvalid(f"{where} has no spec.driver or no spec.pool")
-    for device in spec.get("devices") or ():
+        raise SettingsInvalid(f"{where} has no spec.driver or no spec.pool; `gpu-dra inspect -o yaml` prints whole ones")
+    devices = spec.get("devices") or ()
+    if not isinstance(devices, Sequence) or isinstance(devices, str):
+        raise SettingsInvalid(f"{where}: spec.devices is no list")
+    for device in devices:
         if not isinstance(device, Mapping) or not isinstance(device.get("name"), str):
             raise SettingsInvalid(f"{where} has a device without a name")
         yield Candidate(driver, str(pool.get("name", "")), device["name"], view_of_device(driver, device, where))

@@ -5,25 +5,19 @@ A GPU is called by its position, which counts from 0 in order of PCI address.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
-from typing import TypeAlias
 
-import msgspec
-
-from driver.nvml.library import GpuInstanceProfileInfo, Placement
-from driver.nvml.readings import FabricReading, GpuFailure, MachineReading
+from driver.cli.view import LinkedGpuView, LinkView, View
+from driver.nvml.readings import FabricReading, GpuFailure, GpuReading, MachineReading
+from driver.topology.mig_names import build_profile_text
+from driver.topology.mig_offer import GpuOffer
 from driver.topology.model import Gpu, Topology
 
 FORMAT = "gpu-dra.io/inspect/v1"
 
 
-class _View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of the values below: every field is always there, ``null`` where the machine does not say it."""
-
-
-class FabricView(_View, frozen=True, kw_only=True):
+class FabricView(View, frozen=True, kw_only=True):
     """The GPU's place in a fabric over several nodes."""
 
     cluster_uuid: str
@@ -31,40 +25,22 @@ class FabricView(_View, frozen=True, kw_only=True):
     complete: bool
 
 
-class GpuView(_View, frozen=True, kw_only=True):
-    """One GPU. ``island``, ``quad``, ``pair`` and ``component`` are the lowest position in the set."""
+class GpuView(LinkedGpuView, frozen=True, kw_only=True):
+    """One GPU, as the machine itself tells of it."""
 
-    gpu: int
     index: int
-    device: str
     uuid: str
     pci_address: str
     minor: int
-    product_name: str
     architecture: str | None
     cuda_compute_capability: str | None
-    memory_bytes: int | None
-    numa_node: int | None
-    pcie_root: str | None
     mig_enabled: bool
-    nvlinks: int
-    island: int
-    quad: int
-    pair: int
-    component: int
+    mig_offer: str
+    """``dynamic`` where claims make MIG devices, ``static`` where those that are there are given out, ``none``."""
     fabric: FabricView | None
 
 
-class LinkView(_View, frozen=True, kw_only=True):
-    """What lies between two GPUs: active NVLinks, and the PCIe level under them."""
-
-    gpus: tuple[int, int]
-    nvlinks: int
-    pcie: str
-    asymmetric: bool
-
-
-class FailureView(_View, frozen=True, kw_only=True):
+class FailureView(View, frozen=True, kw_only=True):
     """A GPU that is left out."""
 
     index: int
@@ -74,24 +50,26 @@ class FailureView(_View, frozen=True, kw_only=True):
     lost: bool
 
 
-class PlacementView(_View, frozen=True, kw_only=True):
+class PlacementView(View, frozen=True, kw_only=True):
     """Memory slices from ``start`` on."""
 
     start: int
     size: int
 
 
-class MigProfileView(_View, frozen=True, kw_only=True):
+class MigProfileView(View, frozen=True, kw_only=True):
     """A GPU-instance profile. ``id`` is what NVML and ``nvidia-smi mig -lgip`` call it."""
 
     id: int
+    profile: str
+    """``1g.10gb``: the attribute of that name."""
     compute_slices: int
     memory_mib: int
     max_instances: int
     placements: tuple[PlacementView, ...]
 
 
-class BoardView(_View, frozen=True, kw_only=True):
+class BoardView(View, frozen=True, kw_only=True):
     """GPUs of one product that have the same MIG profiles."""
 
     product_name: str
@@ -99,7 +77,16 @@ class BoardView(_View, frozen=True, kw_only=True):
     mig_profiles: tuple[MigProfileView, ...]
 
 
-class NodeView(_View, frozen=True, kw_only=True):
+class MigDeviceView(View, frozen=True, kw_only=True):
+    """A MIG device that is there."""
+
+    gpu: int
+    device: str
+    profile: str
+    uuid: str
+
+
+class NodeView(View, frozen=True, kw_only=True):
     """The node as the driver sees it."""
 
     format: str
@@ -112,50 +99,35 @@ class NodeView(_View, frozen=True, kw_only=True):
     quads: tuple[tuple[int, ...], ...]
     pairs: tuple[tuple[int, ...], ...]
     boards: tuple[BoardView, ...]
+    mig_devices: tuple[MigDeviceView, ...]
     failures: tuple[FailureView, ...]
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MigProfile:
-    """A GPU-instance profile with its possible placements. ``number`` is NVML's enumeration, not the profile's id."""
-
-    number: int
-    info: GpuInstanceProfileInfo
-    placements: tuple[Placement, ...]
-
-
-MigTable: TypeAlias = tuple[MigProfile, ...]
-"""The profiles of one GPU; empty where NVML does not tell."""
-
-
 def build_node_view(
-    node: str, reading: MachineReading, topology: Topology, mig_tables: Sequence[MigTable], notes: Sequence[str]
+    node: str, reading: MachineReading, topology: Topology, offers: Sequence[GpuOffer], notes: Sequence[str]
 ) -> NodeView:
-    """The view of a topology that was built from ``reading``. ``mig_tables`` has an entry for each position."""
+    """The view of a topology that was built from ``reading``. ``offers`` has an entry for each position."""
     cuda = topology.cuda_driver_version
     return NodeView(
         format=FORMAT,
         node=node,
         driver_version=topology.driver_version,
         cuda_driver_version=None if cuda is None else f"{cuda[0]}.{cuda[1]}",
-        gpus=tuple(_gpu_view(position, gpu) for position, gpu in enumerate(topology.gpus)),
+        gpus=tuple(_gpu_view(position, offer) for position, offer in enumerate(offers)),
         links=_link_views(topology),
         islands=_sets(topology, lambda gpu: gpu.island, smallest=1),
         quads=_sets(topology, lambda gpu: gpu.quad, smallest=2),
         pairs=_sets(topology, lambda gpu: gpu.pair, smallest=2),
-        boards=_board_views(topology, mig_tables),
+        boards=_board_views(topology),
+        mig_devices=tuple(view for position, offer in enumerate(offers) for view in _mig_device_views(position, offer)),
         failures=tuple(_failure_view(failure) for failure in reading.failures),
         notes=tuple(notes),
     )
 
 
-def link_text(link: LinkView) -> str:
-    """``NV18``, else the PCIe level, as ``nvidia-smi topo -m`` has it."""
-    return f"NV{link.nvlinks}" if link.nvlinks else link.pcie
-
-
-def _gpu_view(position: int, gpu: Gpu) -> GpuView:
+def _gpu_view(position: int, offer: GpuOffer) -> GpuView:
+    gpu = offer.gpu
     reading = gpu.reading
     capability = reading.cuda_compute_capability
     return GpuView(
@@ -172,6 +144,7 @@ def _gpu_view(position: int, gpu: Gpu) -> GpuView:
         numa_node=reading.numa_node,
         pcie_root=reading.pcie_root,
         mig_enabled=reading.is_mig_enabled,
+        mig_offer="dynamic" if offer.is_dynamic else "static" if offer.partitions else "none",
         nvlinks=gpu.nvlink_count,
         island=gpu.island,
         quad=gpu.quad,
@@ -202,23 +175,35 @@ def _sets(topology: Topology, lowest: Callable[[Gpu], int], *, smallest: int) ->
     return tuple(tuple(each) for each in members.values() if len(each) >= smallest)
 
 
-def _board_views(topology: Topology, mig_tables: Sequence[MigTable]) -> tuple[BoardView, ...]:
-    boards: dict[tuple[str, MigTable], list[int]] = {}
-    for position, (gpu, table) in enumerate(zip(topology.gpus, mig_tables, strict=True)):
-        boards.setdefault((gpu.reading.product_name, table), []).append(position)
+def _mig_device_views(position: int, offer: GpuOffer) -> Iterator[MigDeviceView]:
+    for each in offer.partitions:
+        if each.made is not None:
+            yield MigDeviceView(gpu=position, device=each.name, profile=each.text, uuid=each.made.uuid)
+
+
+def _board_views(topology: Topology) -> tuple[BoardView, ...]:
+    boards: dict[tuple[str, tuple[MigProfileView, ...]], list[int]] = {}
+    for position, gpu in enumerate(topology.gpus):
+        boards.setdefault((gpu.reading.product_name, _profile_views(gpu.reading)), []).append(position)
     return tuple(
-        BoardView(product_name=name, gpus=tuple(members), mig_profiles=tuple(_profile_view(each) for each in table))
-        for (name, table), members in boards.items()
+        BoardView(product_name=name, gpus=tuple(members), mig_profiles=profiles) for (name, profiles), members in boards.items()
     )
 
 
-def _profile_view(profile: MigProfile) -> MigProfileView:
-    return MigProfileView(
-        id=profile.info.id,
-        compute_slices=profile.info.slice_count,
-        memory_mib=profile.info.memory_size_mib,
-        max_instances=profile.info.instance_count,
-        placements=tuple(PlacementView(start=each.start, size=each.size) for each in sorted(profile.placements)),
+def _profile_views(reading: GpuReading) -> tuple[MigProfileView, ...]:
+    """Those whose placements NVML tells."""
+    profiles = reading.mig.profiles if reading.mig is not None else ()
+    return tuple(
+        MigProfileView(
+            id=profile.info.id,
+            profile=build_profile_text(profile.number, profile.info, reading.memory_bytes),
+            compute_slices=profile.info.slice_count,
+            memory_mib=profile.info.memory_size_mib,
+            max_instances=profile.info.instance_count,
+            placements=tuple(PlacementView(start=each.start, size=each.size) for each in sorted(profile.placements)),
+        )
+        for profile in profiles
+        if profile.placements
     )
 
 

@@ -7,6 +7,7 @@ import difflib
 import re
 from typing import NoReturn, TypeAlias
 
+_INVALID_INT = re.compile(r"invalid int value: ('.{0,80}')")
 _INVALID_CHOICE = re.compile(r"invalid choice: '([^']{1,80})' \(choose from (.*)\)")
 
 
@@ -19,7 +20,20 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where to look; exit code 2."""
-        self.exit(2, f"{self.prog}: error: {message}{_nearest_choice(message)}; `{self.prog} --help` says what is right\n")
+        said = _INVALID_INT.sub(r"\1 is no whole number", message) + _nearest_choice(message) + self._list_commands(message)
+        end = "" if said.endswith("?") else ";"
+        self.exit(2, f"{self.prog}: error: {said}{end} `{self.prog} --help` says what is right\n")
+
+    def _list_commands(self, message: str) -> str:
+        """Whoever names no command wants to know which there are."""
+        if not message.endswith("required: COMMAND"):
+            return ""
+        names = [name for action in self._actions if action.dest == "command" for name in action.choices or ()]
+        return f", one of {', '.join(names)}"
+
+    def has_flag(self, word: str) -> bool:
+        """Whether ``word`` is a flag of this command, with or without a value behind it."""
+        return any(word.partition("=")[0] in action.option_strings for action in self._actions)
 
     def nearest_flag(self, word: str) -> str | None:
         """The flag that looks most like ``word``."""

@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING
 
 from driver.cli.parser import Commands
 from driver.config.load import add_flags, load
-from driver.errors import NvmlError, SettingsInvalid
+from driver.errors import SettingsInvalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from driver.cli.node_view import MigTable
     from driver.cli.recording import Recording, Virtualization
     from driver.nvml.library import NvmlLibrary
     from driver.nvml.mock.document import MachineDocument
@@ -134,34 +131,23 @@ def _sentence(count: int, *, is_anonymous: bool) -> str:
 
 
 def _read_recording(library: NvmlLibrary, reading: MachineReading) -> Recording:
-    from driver.cli.mig_profiles import read_mig_tables  # noqa: PLC0415
     from driver.cli.recorded_boards import RecordedGpu  # noqa: PLC0415
     from driver.cli.recording import Recording  # noqa: PLC0415
 
-    tables = read_mig_tables(library, [gpu.uuid for gpu in reading.gpus])
     gpus = []
-    for gpu, table in zip(reading.gpus, tables, strict=True):
+    for gpu in reading.gpus:
         device_id = library.device_pci_info(library.device_handle_by_uuid(gpu.uuid)).device_id >> 16
-        instances = tuple(_read_instances(library, gpu.uuid, table)) if gpu.is_mig_enabled else ()
+        table = tuple(profile for profile in gpu.mig.profiles if profile.placements) if gpu.mig is not None else ()
+        instances = tuple((each.profile_id, each.placement.start) for each in gpu.mig.instances) if gpu.mig is not None else ()
         gpus.append(RecordedGpu(reading=gpu, device_id=device_id, mig_table=table, mig_instances=instances))
-    return Recording(reading=reading, gpus=tuple(gpus), virtualization=_read_virtualization(library, reading))
+    return Recording(reading=reading, gpus=tuple(gpus), virtualization=_name_virtualization(reading))
 
 
-def _read_instances(library: NvmlLibrary, uuid: str, table: MigTable) -> Iterator[tuple[int, int]]:
-    device = library.device_handle_by_uuid(uuid)
-    for profile in table:
-        for instance in library.device_gpu_instances(device, profile.info.id):
-            yield profile.info.id, library.gpu_instance_info(instance).placement.start
-
-
-def _read_virtualization(library: NvmlLibrary, reading: MachineReading) -> Virtualization:
+def _name_virtualization(reading: MachineReading) -> Virtualization:
     from driver.nvml.enums import VirtualizationMode  # noqa: PLC0415
 
-    words: dict[int, Virtualization] = {VirtualizationMode.PASSTHROUGH: "passthrough", VirtualizationMode.VGPU: "vgpu"}
-    if not reading.gpus:
-        return "none"
-    try:
-        mode = library.device_virtualization_mode(library.device_handle_by_uuid(reading.gpus[0].uuid))
-    except NvmlError:
-        return "none"
-    return words.get(mode, "none")
+    words: dict[int | None, Virtualization] = {
+        VirtualizationMode.PASSTHROUGH: "passthrough",
+        VirtualizationMode.VGPU: "vgpu",
+    }
+    return words.get(reading.gpus[0].virtualization_mode, "none") if reading.gpus else "none"

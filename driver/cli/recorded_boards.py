@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import get_args, get_type_hints
 
-from driver.cli.node_view import MigProfile, MigTable
 from driver.errors import MachineInvalid
 from driver.nvml.mock.boards import build_mig_table
 from driver.nvml.mock.document import BoardDocument, MigProfileDocument, MigTableDocument
-from driver.nvml.readings import GpuReading
+from driver.nvml.readings import GpuReading, MigProfile
 
 _SLUG = re.compile(r"[^a-z0-9]+")
 _MIB = 1024 * 1024
@@ -28,7 +27,7 @@ class RecordedGpu:
     reading: GpuReading
     device_id: int
     """PCI's, without the vendor's half."""
-    mig_table: MigTable
+    mig_table: tuple[MigProfile, ...]
     """Empty where NVML did not tell."""
     mig_instances: tuple[tuple[int, int], ...]
     """Profile id and start of each GPU instance."""
@@ -120,7 +119,7 @@ def _name_mig_table(gpu: RecordedGpu, catalogue: Catalogue, boards: Boards) -> s
     return name
 
 
-def _build_mig_table(table: MigTable) -> MigTableDocument:
+def _build_mig_table(table: tuple[MigProfile, ...]) -> MigTableDocument:
     return MigTableDocument(
         memory_slices=max(place.start + place.size for profile in table for place in profile.placements),
         compute_slices=max(profile.info.slice_count for profile in table),

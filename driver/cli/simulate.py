@@ -48,7 +48,7 @@ examples:
   gpu-dra simulate --nodes 5 --machine hgx-a100-4x2 --arrivals pods.yaml --picture out.svg
 
 exit codes: 0 played to the end, also when pods were never placed (they are
-counted); 2 wrong command line, list or machine.
+counted, with the nearest miss: why); 2 wrong command line, list or machine.
 Next: docs/simulate.md has figures, docs/allocation.md what the allocator prefers."""
 
 
@@ -83,12 +83,12 @@ def _add_rule(parser: Parser) -> None:
             "a pod for several GPUs that waits longer holds the node where it fits soonest (default: never)",
         ),
         ("--hold-patience", 3600.0, "so long smaller pods keep off that node, each by its own wait (default: 3600)"),
-        ("--spare-patience", 0.0, "so long a smaller pod waits before it breaks one of the last whole sets (default: 0)"),
+        ("--spare-patience", 0.0, "so long a single waits before it breaks one of the last whole sets (default: 0)"),
     ):
         group.add_argument(flag, type=_seconds, metavar="SECONDS", default=default, help=text)
     group.add_argument(
         "--spare-sets",
-        type=int,
+        type=_sets,
         metavar="N",
         default=1,
         help="how many whole sets of the largest size are the last (default: 1)",
@@ -96,10 +96,19 @@ def _add_rule(parser: Parser) -> None:
 
 
 def _seconds(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
     if not 0 <= number < math.inf:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is no time; say seconds, such as 0, 1.5 or 3600")
     return number
+
+
+def _sets(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_NODES:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is no number of sets; say 1 to {_MOST_NODES}")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -110,12 +119,15 @@ def run(args: argparse.Namespace) -> int:
         MachineInvalid: there is no such machine.
     """
     from driver.cli.simulation.arrivals import read_arrivals, without_departures  # noqa: PLC0415  (with them comes msgspec)
+    from driver.cli.simulation.fleets import check_attribute  # noqa: PLC0415
     from driver.cli.simulation.picture import draw_picture  # noqa: PLC0415
 
     arrivals = read_arrivals(Path(args.arrivals))
     if args.no_departures:
         arrivals = without_departures(arrivals)
     nodes = _read_fleet(args)
+    for attribute in {pod.match_attribute for pod in arrivals.pods}:
+        check_attribute(attribute, nodes, f"--arrivals {args.arrivals}: matchAttribute")
     report, replay = _play(args, arrivals, nodes)
     if args.picture:
         title = f"{report.nodes} nodes, {report.gpus} GPUs, policy {report.policy}: {Path(args.arrivals).name}"
@@ -142,11 +154,16 @@ def _play(
     from driver.allocator.hold import HoldRule  # noqa: PLC0415
     from driver.cli.simulation.choosers import build_chooser  # noqa: PLC0415
     from driver.cli.simulation.fleets import build_fleet  # noqa: PLC0415
+    from driver.cli.simulation.never import build_never_placed  # noqa: PLC0415
     from driver.cli.simulation.replay import Replay  # noqa: PLC0415
     from driver.cli.simulation.report import Setting, build_report  # noqa: PLC0415
 
     rule = None
     if args.hold_after is not None or args.spare_patience:
+        if args.policy != "pack":
+            raise SettingsInvalid(
+                f"--hold-after and --spare-patience are for --policy pack; leave them away with {args.policy}"
+            )
         rule = HoldRule(
             after_s=math.inf if args.hold_after is None else args.hold_after,
             hold_patience_s=args.hold_patience,
@@ -166,7 +183,8 @@ def _play(
         arrivals=Path(args.arrivals).name,
         skipped_pods=arrivals.skipped,
     )
-    return build_report(setting, replay.runs, replay.samples, chooser.count_links()), replay
+    never = build_never_placed(replay.waiting, lambda pod: id(chooser.problem_of(pod)), chooser.explain)
+    return build_report(setting, replay.runs, replay.samples, chooser.count_links(), never), replay
 
 
 @contextlib.contextmanager
@@ -187,7 +205,9 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as err:
-        raise SettingsInvalid(f"--picture {path}: cannot be written: {err.strerror}") from err
+        raise SettingsInvalid(
+            f"--picture {path}: cannot be written: {err.strerror}; name a file in a folder that is there"
+        ) from err
 
 
 def _show(report: Report, form: str) -> None:

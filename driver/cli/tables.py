@@ -5,27 +5,20 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from driver.cli.node_view import BoardView, FailureView, GpuView, LinkView, NodeView, link_text
+from driver.cli.link_tables import braced, build_matrix, build_set_lines, list_sets
+from driver.cli.node_view import BoardView, FailureView, GpuView, NodeView
+from driver.cli.printable import encode_printable
 
 PLAIN_WIDTH = 80
 """Where the reader is a program or a file, so that the output is the same everywhere."""
-
-_LEVELS = {
-    "SAME_BOARD": "one board",
-    "PIX": "one PCIe switch",
-    "PXB": "several PCIe switches",
-    "PHB": "the CPU's PCIe host bridge",
-    "NODE": "host bridges of one NUMA node",
-    "SYS": "the link between CPU sockets",
-    "UNKNOWN": "not told",
-}
 
 
 def open_console(stream: TextIO | None = None) -> Console:
@@ -36,10 +29,18 @@ def open_console(stream: TextIO | None = None) -> Console:
 
 
 class _Console(Console):
-    """rich's own ends the process with code 1 when the reader has gone; here ``main`` decides."""
+    """rich's own ends the process with code 1 when the reader has gone; here ``main`` decides.
+
+    It also hands on escapes that stand in a text: whoever may write a slice would write to the reader's terminal.
+    """
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            text = segment.text if segment.control else encode_printable(segment.text)
+            yield segment if text is segment.text else Segment(text, segment.style)
 
 
 def build_node_tables(view: NodeView, width: int) -> RenderableType:
@@ -48,10 +49,11 @@ def build_node_tables(view: NodeView, width: int) -> RenderableType:
     if view.gpus:
         parts += [Text(), _gpu_table(view.gpus)]
     if len(view.gpus) > 1:
-        parts += [Text(), _title("Links"), *_matrix(view, width), *_legend(view.links)]
+        parts += [Text(), _title("Links"), *build_matrix(view.links, len(view.gpus), width)]
     if view.gpus:
         parts += [Text(), _title("Sets"), *_set_lines(view, width)]
     parts += [each for board in view.boards if board.mig_profiles for each in (Text(), *_mig_table(board, width))]
+    parts += _mig_lines(view, width)
     parts += _warnings(view, width)
     return Group(*parts)
 
@@ -99,7 +101,7 @@ def _gpu_table(gpus: Iterable[GpuView]) -> Table:
         ("NUMA", "right"),
         ("PCIe root", "left"),
         ("NVLinks", "right"),
-        ("MIG", "left"),
+        ("MIG", "right"),
     )
     for gpu in gpus:
         table.add_row(
@@ -115,75 +117,21 @@ def _gpu_table(gpus: Iterable[GpuView]) -> Table:
     return table
 
 
-def _matrix(view: NodeView, width: int) -> list[Text]:
-    """The link matrix; where it is wider than the terminal, in several blocks of columns."""
-    cells = {link.gpus: link for link in view.links}
-    size = len(view.gpus)
-    cell_width = max(len(link_text(link)) for link in view.links) + 1
-    block = max(1, (width - 4) // cell_width)
-    lines: list[Text] = []
-    for first in range(0, size, block):
-        columns = range(first, min(first + block, size))
-        lines.append(Text(" " * 4 + "".join(f"{column:>{cell_width}}" for column in columns), style="bold"))
-        for row in range(size):
-            line = Text(f"{row:>4}", style="bold")
-            for column in columns:
-                line.append_text(_cell(cells.get((min(row, column), max(row, column))), cell_width))
-            lines.append(line)
-    return lines
-
-
-def _cell(link: LinkView | None, width: int) -> Text:
-    if link is None:
-        return Text(f"{'X':>{width}}", style="dim")
-    style = "green" if link.nvlinks else "cyan" if link.pcie in {"SAME_BOARD", "PIX", "PXB", "PHB"} else "dim"
-    return Text(f"{link_text(link):>{width}}", style=style)
-
-
-def _legend(links: Iterable[LinkView]) -> list[Text]:
-    shown = {link_text(link) for link in links}
-    lines = [Text("    NVn  n NVLinks", style="dim")] if any(text.startswith("NV") for text in shown) else []
-    lines += [
-        Text(f"    {level:<4} PCIe: through {meaning}", style="dim") for level, meaning in _LEVELS.items() if level in shown
-    ]
-    return lines
-
-
 def _set_lines(view: NodeView, width: int) -> list[Text]:
     """What a claim can ask for, each set by its members."""
-    named = (("nvlinkIsland", view.islands), ("nvlinkQuad", view.quads), ("nvlinkPair", view.pairs))
-    said = [(name, [_braced(members) for members in sets] or ["none of more than one GPU"]) for name, sets in named]
-    said.append(("PCIe root", _grouped(view.gpus, lambda gpu: gpu.pcie_root)))
-    said.append(("NUMA node", _grouped(view.gpus, lambda gpu: gpu.numa_node)))
+    said = list_sets(view.gpus, view)
     fabrics = {gpu.fabric for gpu in view.gpus if gpu.fabric is not None}
     for fabric in sorted(fabrics, key=lambda each: (each.cluster_uuid, each.clique_id)):
         members = [gpu.gpu for gpu in view.gpus if gpu.fabric == fabric]
         state = "" if fabric.complete else " (not complete)"
-        said.append(("fabric", [f"{fabric.cluster_uuid}.{fabric.clique_id}{state}", _braced(members)]))
-    return [line for name, items in said for line in _hanging(f"  {name:<12}", items, width)]
-
-
-def _hanging(head: str, items: Iterable[str], width: int) -> list[Text]:
-    """Items after a head, as many on a line as fit, the further lines indented below the first."""
-    lines = [head]
-    for item in items:
-        if len(lines[-1]) + 2 + len(item) > width and lines[-1].strip():
-            lines.append(" " * len(head))
-        lines[-1] += f"  {item}"
-    return [Text(line) for line in lines]
-
-
-def _grouped(gpus: Iterable[GpuView], fact: Callable[[GpuView], object]) -> list[str]:
-    members: dict[str, list[int]] = {}
-    for gpu in gpus:
-        members.setdefault(_said(fact(gpu)), []).append(gpu.gpu)
-    return [f"{value} {_braced(each)}" for value, each in members.items()]
+        said.append(("fabric", [f"{fabric.cluster_uuid}.{fabric.clique_id}{state}", braced(members)]))
+    return build_set_lines(said, width)
 
 
 def _mig_table(board: BoardView, width: int) -> list[RenderableType]:
     table = _table(
         ("  id", "right"),
-        ("slices", "right"),
+        ("profile", "left"),
         ("memory", "right"),
         ("at most", "right"),
         ("starts at", "left"),
@@ -192,19 +140,29 @@ def _mig_table(board: BoardView, width: int) -> list[RenderableType]:
     for profile in board.mig_profiles:
         table.add_row(
             str(profile.id),
-            f"{profile.compute_slices}g",
+            profile.profile,
             _gib(profile.memory_mib * 1024 * 1024),
             str(profile.max_instances),
             " ".join(str(each.start) for each in profile.placements),
             str(profile.placements[0].size) if profile.placements else "-",
         )
-    title = textwrap.wrap(f"MIG profiles of {board.product_name}, GPU {_braced(board.gpus)}", width)
+    title = textwrap.wrap(f"MIG profiles of {board.product_name}, GPU {braced(board.gpus)}", width)
     return [*(_title(line) for line in title), table]
+
+
+def _mig_lines(view: NodeView, width: int) -> list[RenderableType]:
+    """The MIG devices that there are, and the GPUs of which claims make some."""
+    divided = [gpu.gpu for gpu in view.gpus if gpu.mig_offer == "dynamic"]
+    lines = [f"{each.device}  {each.profile}" for each in view.mig_devices]
+    if divided:
+        lines.append(f"made by claims on GPU {braced(divided)}")
+    wrapped = [line for text in lines for line in textwrap.wrap(text, width - 2)]
+    return [Text(), _title("MIG devices"), *(Text(f"  {line}") for line in wrapped)] if lines else []
 
 
 def _warnings(view: NodeView, width: int) -> list[RenderableType]:
     said = [_failure(failure) for failure in view.failures]
-    said += [f"links of {_braced(link.gpus)} are not the same seen from both ends" for link in view.links if link.asymmetric]
+    said += [f"links of {braced(link.gpus)} are not the same seen from both ends" for link in view.links if link.asymmetric]
     said += list(view.notes)
     lines = [line for text in said for line in textwrap.wrap(text, width - 2, subsequent_indent="  ")]
     return [Text(), _title("Take note"), *(Text(f"  {line}", style="yellow") for line in lines)] if lines else []
@@ -213,10 +171,6 @@ def _warnings(view: NodeView, width: int) -> list[RenderableType]:
 def _failure(failure: FailureView) -> str:
     where = failure.pci_address or "address not known"
     return f"NVML index {failure.index} ({where}) is left out: {failure.reason}"
-
-
-def _braced(members: Iterable[int]) -> str:
-    return "{" + " ".join(str(member) for member in members) + "}"
 
 
 def _said(value: object) -> str:

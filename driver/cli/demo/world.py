@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ import msgspec
 
 from driver.api.resource_v1 import ResourceSlice
 from driver.claims.model import ClaimRef
-from driver.cli.backend import OpenedForEachPass, open_mock_backend
+from driver.cli.backend import OpenedForEachPass, open_mock_backend, open_nvml
 from driver.cli.demo.api import MemoryApi, Target
 from driver.cli.demo.container import CdiFile
 from driver.cli.demo.kubelet import Answer, DemoFailed, DemoKubelet, Registered
@@ -71,8 +72,16 @@ class World:
             registry_dir=self.registry_dir,
             plugin_dir=self.plugin_dir,
             cdi_root=self.cdi_root,
+            mps_dir=self._folder / "mps",
+            isolates_mps=False,
         )
-        self._plugin = NodePlugin(settings, OpenedForEachPass(self.backend), self.backend.roots, self._client)
+        self._plugin = NodePlugin(
+            settings,
+            OpenedForEachPass(self.backend),
+            self.backend.roots,
+            self._client,
+            functools.partial(open_nvml, self.backend),
+        )
         self._plugin.start()
         return self.kubelet.register(self._patience_s)
 

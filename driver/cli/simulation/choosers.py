@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from driver.allocator.decide import place
+from driver.allocator.decide import explain, place
 from driver.allocator.device_node import DeviceNode
 from driver.allocator.fleet import Fleet, Holding
 from driver.allocator.hold import HoldRule, Holds, Waiting
+from driver.allocator.miss import Miss
 from driver.allocator.problem import Claim, ClaimAsk, Problem, build_problem
 from driver.allocator.search import Found, NodeSearch
 from driver.allocator.slots import Pick
@@ -65,6 +66,10 @@ class _Placed:
         if known is None:
             known = self._problems[key] = build_pod_problem(pod)
         return known
+
+    def explain(self, pod: Arrival) -> Miss:
+        """Why the pod fits nowhere now, in numbers."""
+        return explain(self.fleet, self.problem_of(pod))
 
     def take(self, pod: Arrival, node: str, picks: Sequence[Pick]) -> None:
         """The pod has these devices."""

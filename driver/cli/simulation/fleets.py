@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import io
 import tempfile
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from driver.allocator.fleet import Fleet
 from driver.allocator.pools import Pool
 from driver.allocator.taints import Fence
 from driver.api.resource_v1 import Attribute, Device, Taint
+from driver.cli.simulation.arrivals import read_list
 from driver.errors import SettingsInvalid
 
 DRIVER = "gpu.nvidia.com"
@@ -67,24 +69,32 @@ def read_nodes(path: Path) -> list[tuple[str, tuple[Device, ...]]]:
     Raises:
         SettingsInvalid: it cannot be read, or is not such a list.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig", errors="replace")
-    except OSError as err:
-        raise SettingsInvalid(f"--nodes {path}: cannot be read: {err.strerror}") from err
-    reader = csv.DictReader(io.StringIO(text))
+    reader = csv.DictReader(io.StringIO(read_list(path, "--nodes").decode("utf-8-sig", errors="replace")))
     if not {"sn", "gpu"} <= set(reader.fieldnames or ()):
-        raise SettingsInvalid(f"--nodes {path}: a CSV list of nodes has the columns sn, gpu and model")
-    nodes = []
+        found = f"; this one has {', '.join(reader.fieldnames)}" if reader.fieldnames else ""
+        raise SettingsInvalid(f"--nodes {path}: a CSV list of nodes has the columns sn, gpu and model{found}")
+    nodes: dict[str, tuple[Device, ...]] = {}
     for row in reader:
-        try:
-            count = int(row["gpu"] or 0)
-        except (TypeError, ValueError) as err:
-            raise SettingsInvalid(f"--nodes {path}: line {reader.line_num}: {err}") from err
-        if not 0 <= count <= _MOST_GPUS:
-            raise SettingsInvalid(f"--nodes {path}: line {reader.line_num}: {count} GPUs; 0 to {_MOST_GPUS} are possible")
+        where = f"--nodes {path}: line {reader.line_num}"
+        count = _parse_count(row["gpu"], where)
+        if row["sn"] in nodes:
+            raise SettingsInvalid(f"{where}: node {row['sn']} is there twice; give each a name (sn) of its own")
         if count:
-            nodes.append((row["sn"], plain_devices(count, row.get("model") or "GPU")))
-    return nodes
+            nodes[row["sn"]] = plain_devices(count, row.get("model") or "GPU")
+    if not nodes:
+        raise SettingsInvalid(f"--nodes {path}: no node with a GPU; docs/simulate.md has the form")
+    return list(nodes.items())
+
+
+def _parse_count(text: str | None, where: str) -> int:
+    """How many GPUs a node has; nothing is none."""
+    try:
+        count = int(text or 0)
+    except ValueError:
+        raise SettingsInvalid(f"{where}: gpu: {text!r} is no whole number") from None
+    if not 0 <= count <= _MOST_GPUS:
+        raise SettingsInvalid(f"{where}: {count} GPUs; 0 to {_MOST_GPUS} are possible")
+    return count
 
 
 @cache
@@ -93,3 +103,23 @@ def plain_devices(count: int, model: str) -> tuple[Device, ...]:
     facts = {"type": Attribute(string="gpu"), "productName": Attribute(string=model)}
     fence = Taint(key=FENCE.key, value=FENCE.value, effect="NoSchedule")
     return tuple(Device(name=f"gpu-0000-{number:02x}-00-0", attributes=facts, taints=(fence,)) for number in range(count))
+
+
+def check_attribute(name: str | None, nodes: Sequence[tuple[str, tuple[Device, ...]]], where: str) -> None:
+    """A pod's ``matchAttribute`` is one that devices of the fleet have.
+
+    Raises:
+        SettingsInvalid: none has it; the text has the nearest that some have.
+    """
+    if name is None:
+        return
+    domain, _, own = name.rpartition("/")
+    known = {attribute for _, devices in nodes for device in devices for attribute in device.attributes}
+    full = {each if "/" in each else f"{DRIVER}/{each}" for each in known}
+    if name in full:
+        return
+    by_folded = {each.casefold(): each for each in sorted(full)}
+    wanted = name if domain else f"{DRIVER}/{own}"
+    near = difflib.get_close_matches(wanted.casefold(), list(by_folded), n=1)
+    hint = f"; did you mean {by_folded[near[0]]}?" if near else "; docs/attributes.md lists them"
+    raise SettingsInvalid(f"{where}: no device of these nodes has the attribute {name}{hint}")

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import msgspec
 
+from driver.cli.simulation.never import NeverPlaced
 from driver.cli.simulation.replay import Run, Sample
 
 FORMAT = "gpu-dra.io/simulate/v1"
@@ -72,6 +73,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     links: Mapping[str, Links]
     gpu_hours: GpuHours
     duration_s: float
+    never_placed: tuple[NeverPlaced, ...] = ()
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +87,13 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     skipped_pods: int
 
 
-def build_report(setting: Setting, runs: Sequence[Run], samples: Sequence[Sample], links: Mapping[int, Links]) -> Report:
+def build_report(
+    setting: Setting,
+    runs: Sequence[Run],
+    samples: Sequence[Sample],
+    links: Mapping[int, Links],
+    never_placed: tuple[NeverPlaced, ...] = (),
+) -> Report:
     """The report of a replay that is over."""
     placed = [run for run in runs if math.isfinite(run.start_s)]
     asked = sum(run.pod.count for run in runs)
@@ -104,6 +112,7 @@ def build_report(setting: Setting, runs: Sequence[Run], samples: Sequence[Sample
         links={str(size): each for size, each in sorted(links.items())},
         gpu_hours=_build_hours(samples, setting.gpus),
         duration_s=samples[-1].at_s - samples[0].at_s if samples else 0.0,
+        never_placed=never_placed,
     )
 
 

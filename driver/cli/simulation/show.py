@@ -8,6 +8,9 @@ from rich.text import Text
 
 from driver.cli.simulation.report import Report
 
+_MOST_SHOWN = 10
+"""Kinds of pods that were never placed."""
+
 
 def build_tables(report: Report) -> RenderableType:
     """Everything that ``gpu-dra simulate`` shows."""
@@ -20,7 +23,9 @@ def build_tables(report: Report) -> RenderableType:
     ]
     if report.skipped_pods:
         lines.append(f"{report.skipped_pods} pods of the list ask for no whole GPU and are left out")
-    return Group(head, *(Text(line) for line in lines), Text(), _build_waits(report), *_build_links(report))
+    return Group(
+        head, *(Text(line) for line in lines), Text(), _build_waits(report), *_build_never(report), *_build_links(report)
+    )
 
 
 def _build_waits(report: Report) -> Table:
@@ -39,6 +44,17 @@ def _build_waits(report: Report) -> Table:
             format_seconds(report.pending_while_free_h.get(size, 0.0) * 3600),
         )
     return table
+
+
+def _build_never(report: Report) -> list[RenderableType]:
+    if not report.never_placed:
+        return []
+    lines = [Text(), Text("Never placed: why, when nothing could happen any more", style="bold")]
+    for each in report.never_placed[:_MOST_SHOWN]:
+        pods = each.first if each.pods == 1 else f"{each.first} and {each.pods - 1} alike"
+        lines.append(Text(f"{pods} for {each.gpus} GPU{'' if each.gpus == 1 else 's'}: {each.reason}"))
+    rest = len(report.never_placed) - _MOST_SHOWN
+    return [*lines, Text(f"{rest} other kinds of pods: -o json has all")] if rest > 0 else [*lines]
 
 
 def _build_links(report: Report) -> list[RenderableType]:

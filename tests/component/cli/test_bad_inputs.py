@@ -83,8 +83,8 @@ def test_config_files(program: Program, tmp_path: Path, text: str, says: str) ->
 @pytest.mark.parametrize(
     ("machine", "says"),
     [
-        pytest.param("dgx-h1000", "no such machine; named ones: ", id="no such name"),
-        pytest.param("DGX-H100", "no such machine", id="upper case"),
+        pytest.param("dgx-h1000", "no such machine; did you mean dgx-h100? named ones: ", id="no such name"),
+        pytest.param("DGX-H100", "no such machine; did you mean dgx-h100?", id="upper case"),
         pytest.param("/etc/hostname", "Expected `object`", id="a file that is no machine"),
         pytest.param("/no/such.yaml", "/no/such.yaml: cannot be read: No such file or directory", id="no such file"),
         pytest.param("/", "cannot be read", id="a folder"),

@@ -30,7 +30,8 @@ def _compare(path: Path, text: str) -> None:
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(("form", "suffix"), [("table", "txt"), ("json", "json"), ("yaml", "yaml")])
 def test_inspect_shows_a_machine_as_the_golden_file_does(program: Program, machine: str, form: str, suffix: str) -> None:
-    ended = program("inspect", "--nvml", f"mock:{machine}", "--node-name", "node-a", "-o", form)
+    mode = ("--mig", "off") if form == "yaml" else ()  # else two hundred devices
+    ended = program("inspect", "--nvml", f"mock:{machine}", "--node-name", "node-a", *mode, "-o", form)
     assert (ended.code, ended.err) == (0, "")
     _compare(GOLDEN / f"inspect-{machine}.{suffix}", ended.out)
 
@@ -59,7 +60,7 @@ def _check_slice(document: dict[str, Any], count: int) -> None:
     spec = document["spec"]
     assert spec["driver"] == "gpu.nvidia.com"
     assert spec["pool"] == {"name": spec["nodeName"], "generation": 1, "resourceSliceCount": count}
-    for device in spec["devices"]:
+    for device in spec.get("devices", []):
         assert len(device["attributes"]) + len(device.get("capacity", {})) <= 32
 
 
@@ -124,3 +125,27 @@ def test_a_library_that_is_not_there_is_said_with_the_settings_that_name_it(prog
     assert (ended.code, ended.out) == (1, "")
     assert "LIBRARY_NOT_FOUND" in ended.err
     assert "below --driver-root, or is --nvml-library" in ended.err
+
+
+def test_mig_devices_that_claims_make_are_in_the_slices_with_their_counters(program: Program) -> None:
+    slices = json.loads(program("inspect", "--nvml", "mock:hgx-h100-4", "-o", "slices").out)["items"]
+    assert [len(each["spec"].get("sharedCounters", [])) for each in slices] == [4, 0, 0]
+    devices = [device for each in slices for device in each["spec"].get("devices", [])]
+    assert len(devices) == 4 * 26
+    assert "made by claims on GPU {0 1 2 3}" in program("inspect", "--nvml", "mock:hgx-h100-4").out
+    assert "made by claims" not in program("inspect", "--nvml", "mock:hgx-h100-4", "--mig", "static").out
+
+
+def test_mig_devices_that_are_there_are_listed(program: Program, tmp_path: Path) -> None:
+    file = tmp_path / "static.yaml"
+    file.write_text(
+        'name: static\ndriver: "550.163.01"\ncuda: "12.4"\ngpus: [{board: a100-sxm4-40gb, pci: ["3b:00.0"], '
+        "mig: {enabled: true, instances: [{profile: 9, start: 4}, {profile: 19, start: 0}]}}]\n"
+    )
+    names = ["gpu-0000-3b-00-0-mig-1g-5gb-p19-0", "gpu-0000-3b-00-0-mig-3g-20gb-p9-4"]
+    view = json.loads(program("inspect", "--nvml", f"mock:{file}", "-o", "json").out)
+    assert [each["device"] for each in view["migDevices"]] == names
+    assert view["gpus"][0]["migOffer"] == "static"
+    table = program("inspect", "--nvml", f"mock:{file}").out
+    assert all(name in table for name in names)
+    assert "uuid" in program("inspect", "--nvml", f"mock:{file}", "-o", "yaml").out

@@ -14,6 +14,8 @@ from tests.fakes.kube_api import FakeKubeApi, Fault
 
 _GPU, _NIC = "gpu.nvidia.com", "nic.example.com"
 _ASKED = "gpu-dra: error: GET /apis/resource.k8s.io/v1/resourceslices?limit=500: "
+_LOG_IN = "does not know these credentials (any more): log in again, or name another kubeconfig or context"
+_NO_DRA = "does not serve resource.k8s.io/v1: DRA is in Kubernetes 1.34 and later: is it such a cluster? (kubectl version)"
 _H100 = 'device.attributes["gpu.nvidia.com"].productName.startsWith("NVIDIA H100")'
 
 
@@ -133,6 +135,7 @@ def test_a_selector_that_does_not_compile_does_not_ask_the_cluster(program: Prog
         "1:7: kubernetes.DRADevice has no field nothing",
         " | device.nothing",
         " | ......^",
+        'an attribute is device.attributes["DRIVER"].NAME, an amount device.capacity["DRIVER"].NAME',
     ]
 
 
@@ -162,7 +165,7 @@ def test_a_token_of_the_kubeconfig_is_sent(program: Program, api: FakeKubeApi, t
     refused = program("match", "true", "--kubeconfig", str(api.write_kubeconfig(tmp_path / "wrong", token="other")))
     taken = program("match", "true", "--kubeconfig", str(api.write_kubeconfig(tmp_path / "right", token="secret")))
     assert (refused.code, taken.code) == (1, 0)
-    assert refused.err == f"{_ASKED}401 Unauthorized: Unauthorized\n"
+    assert refused.err == f"{_ASKED}401 Unauthorized: Unauthorized; {api.url} {_LOG_IN}\n"
     assert "secret" not in taken.out + taken.err + refused.err
 
 
@@ -176,10 +179,14 @@ def test_a_token_of_the_kubeconfig_is_sent(program: Program, api: FakeKubeApi, t
         ),
         pytest.param(
             Fault(status=404, reason="NotFound", message="no such resource", times=9),
-            "404 NotFound: no such resource",
+            f"404 NotFound: no such resource; SERVER {_NO_DRA}",
             id="a cluster without DRA",
         ),
-        pytest.param(Fault(kind="raw", body=b"<html>", times=9), "500 <html>", id="not Kubernetes"),
+        pytest.param(
+            Fault(kind="raw", body=b"<html>", times=9),
+            "500 <html>; these are no words of Kubernetes: is SERVER an API server, or does a proxy answer for it?",
+            id="not Kubernetes",
+        ),
     ],
 )
 def test_a_cluster_that_refuses_is_code_1_and_its_words(
@@ -188,14 +195,14 @@ def test_a_cluster_that_refuses_is_code_1_and_its_words(
     api.fail(fault)
     ended = program("match", "true", "--kubeconfig", kubeconfig)
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err == f"{_ASKED}{said}\n"
+    assert ended.err == f"{_ASKED}{said}\n".replace("SERVER", api.url)
 
 
 def test_a_cluster_that_is_away_is_code_1(program: Program, api: FakeKubeApi, kubeconfig: str) -> None:
     api.stop()
     ended = program("match", "true", "--kubeconfig", kubeconfig)
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith(f"{_ASKED}no answer from the API server: ")
+    assert ended.err.startswith(f"{_ASKED}no answer from the API server at {api.url}: connection refused")
     assert len(ended.err.splitlines()) == 1
 
 
@@ -219,3 +226,18 @@ def test_a_kubeconfig_that_is_not_there_names_the_ways_without_a_cluster(program
 def test_values_are_as_the_server_stores_them(source: str, expected: bool, program: Program, kubeconfig: str) -> None:
     ended = program("match", f'device.driver == "{_GPU}" && {source}', "--kubeconfig", kubeconfig, "-o", "json")
     assert _results(ended)[_GPU, "node-a", "gpu-0"] is expected
+
+
+def test_a_claim_is_tried_with_the_classes_of_the_cluster(
+    program: Program, api: FakeKubeApi, kubeconfig: str, tmp_path: Path
+) -> None:
+    selectors = [{"cel": {"expression": f'device.driver == "{_GPU}" && {_H100}'}}]
+    api.create("deviceclasses", {"metadata": {"name": "h100"}, "spec": {"selectors": selectors}})
+    claim = tmp_path / "claim.json"
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": "h100"}}]
+    claim.write_text(
+        json.dumps({"kind": "ResourceClaim", "metadata": {"name": "a"}, "spec": {"devices": {"requests": requests}}})
+    )
+    ended = program("match", "--claim", str(claim), "--kubeconfig", kubeconfig)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.splitlines()[0] == "claim a, request gpu: 1 of h100; 2 of 4 devices match"

@@ -42,7 +42,7 @@ def test_help_and_version_end_well() -> None:
 def test_a_wrong_setting_ends_with_2_and_no_traceback() -> None:
     done = _run("inspect", GPU_DRA_NVML="wrong")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("gpu-dra: error: setting environment GPU_DRA_NVML")
+    assert done.stderr.startswith("gpu-dra: error: environment GPU_DRA_NVML")
     assert "Traceback" not in done.stderr
 
 

@@ -105,6 +105,37 @@ def test_mig_instances_are_recorded(program: Program, tmp_path: Path, file: Path
     assert program("record", "--nvml", f"mock:{file}", "--name", yaml.safe_load(ended.out)["name"]).out == ended.out
 
 
+@pytest.mark.parametrize(
+    "faults",
+    [
+        "{kind: link-down, gpu: 0, links: [3]}",
+        "{kind: link-down, gpu: 0, links: [3]}, {kind: link-down, gpu: 1, links: [3]}",
+        "{kind: link-down, gpu: 0, links: [0, 5]}, {kind: link-down, gpu: 1, links: [2]}",
+        "{kind: link-down, gpu: 1, peer: 0}",
+        "{kind: link-down, gpu: 0}, {kind: link-down, gpu: 1, links: [1]}",
+    ],
+    ids=["one end", "both ends", "different ports", "all at one end", "all at one end, one at the other"],
+)
+def test_a_port_of_a_pair_that_is_down_is_down_in_the_recording(
+    program: Program, tmp_path: Path, file: Path, faults: str
+) -> None:
+    degraded = tmp_path / "degraded.yaml"
+    degraded.write_text(
+        'name: degraded\ndriver: "550.163.01"\ncuda: "12.4"\n'
+        'gpus: [{board: h100-pcie-80gb, pci: ["3b:00.0", "3c:00.0"]}]\n'
+        f"nvlink: {{pairs: {{0-1: 6}}}}\nfaults: [{faults}]\n"
+    )
+    ended = program("record", "--nvml", f"mock:{degraded}", "--no-anonymize")
+    file.write_text(ended.out)
+    assert "note" not in ended.err
+    before, after = _read(str(degraded), tmp_path / "a"), _read(str(file), tmp_path / "b")
+    assert build_topology(after) == build_topology(before)
+    matrices = [
+        json.loads(program("inspect", "--nvml", f"mock:{each}", "-o", "json").out)["links"] for each in (degraded, file)
+    ]
+    assert matrices[0] == matrices[1]
+
+
 def test_a_recording_of_a_recording_is_the_same(program: Program, file: Path) -> None:
     first = program("record", "--nvml", "mock:dgx-1v", "--name", "mine").out
     file.write_text(first)

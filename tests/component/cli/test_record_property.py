@@ -83,7 +83,7 @@ def _recorded(library: NvmlLibrary, reading: MachineReading) -> list[RecordedGpu
 
 
 def _without_ports(topology: Topology) -> Topology:
-    """Which of its ports a GPU's links take is not told: where a link is down at both ends, the others move up."""
+    """The same but for which of its ports each link takes."""
     gpus = (dataclasses.replace(gpu, reading=dataclasses.replace(gpu.reading, nvlinks=())) for gpu in topology.gpus)
     return dataclasses.replace(topology, gpus=tuple(gpus))
 
@@ -100,5 +100,8 @@ def test_a_recording_of_any_machine_has_the_same_topology(document: dict[str, An
         recorded = build_recorded(recording, catalogue, name="any", with_identifiers=True)
         after_file.write_text(encode_machine(recorded.document))
         again, _ = _read(after_file, Path(folder) / "b")
-        assert recorded.notes == ()
-        assert _without_ports(build_topology(again)) == _without_ports(build_topology(reading))
+        before, after = build_topology(reading), build_topology(again)
+        if recorded.notes:
+            assert [note[:34] for note in recorded.notes] == ["which NVLink ports are down is not"]
+            before, after = _without_ports(before), _without_ports(after)
+        assert after == before

@@ -48,6 +48,15 @@ def test_a_link_to_an_absolute_path_stays_below_the_driver_root(tmp_path: Path) 
     assert find_nvml(tmp_path) == file
 
 
+def test_a_folder_named_like_nvml_is_passed_over(tmp_path: Path) -> None:
+    """B53: a bad bind mount leaves a folder of the library's name in the first place that is looked into."""
+    (tmp_path / "usr/lib64/libnvidia-ml.so.1").mkdir(parents=True)
+    file = tmp_path / "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"")
+    assert find_nvml(tmp_path) == file
+
+
 def test_nvml_that_is_not_there_yet_is_expected_in_the_usual_place(tmp_path: Path) -> None:
     assert find_nvml(tmp_path) == tmp_path / "usr/lib64/libnvidia-ml.so.1"
 

@@ -142,4 +142,40 @@ def test_print_settings_shows_them_all_and_where_they_come_from(
     lines = capsys.readouterr().out.splitlines()
     assert "nvml: 'mock:t4'  # --nvml" in lines
     assert "nodeName: 'node-a'  # environment NODE_NAME" in lines
-    assert "cdiRoot: '/var/run/cdi'  # default" in lines
+    assert not any("cdiRoot" in line for line in lines)  # is no setting of this command
+
+
+def test_print_settings_of_the_controller_are_its_own_and_those_it_would_start_with(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NODE_NAME", "node-a")
+    assert main(["controller", "--print-settings", "--lease-s", "20"]) == 0
+    keys = [line.removeprefix("# ").partition(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert {"leaseS", "renewS", "hold", "kubeconfig", "healthAddress"} <= set(keys)
+    assert not {"nvml", "cdiRoot", "nodeName", "drainTime"} & set(keys)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--renew-s", "30"], "lease (15.0 s) must be longer than renew (30.0 s)"),
+        (["--request-timeout-s", "20"], "must be longer than request time-out (20.0 s) and retry (2.0 s) together"),
+        (["--health-address", "unix:/run/h.sock"], "--health-address: unix:/run/h.sock is a unix socket"),
+    ],
+    ids=["renew after the lease", "a request that outlives the lease", "health on a unix socket"],
+)
+def test_print_settings_refuses_what_the_controller_would_refuse(
+    capsys: pytest.CaptureFixture[str], flags: list[str], words: str
+) -> None:
+    assert main(["controller", "--print-settings", *flags]) == 2
+    told = capsys.readouterr()
+    assert words in told.err
+    assert told.out == ""
+
+
+def test_a_flag_of_another_command_is_told_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["controller", "--node-name=x"])
+    told = capsys.readouterr().err
+    assert "'--node-name=x' is no argument of this command, but of kubelet-plugin and " in told
+    assert "did you mean" not in told

@@ -57,6 +57,12 @@ def test_a_mock_machine(capsys: pytest.CaptureFixture[str]) -> None:
     assert "8 of 8 devices match" in out
 
 
+def test_mig_devices_are_tried_where_mig_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    selector = 'device.attributes["gpu.nvidia.com"].type == "mig" && device.attributes["gpu.nvidia.com"].profile == "3g.40gb"'
+    assert "16 of 208 devices match" in _run([selector, *_MACHINE, "--mig", "dynamic"], capsys)[1]
+    assert "0 of 8 devices match" in _run([selector, *_MACHINE], capsys)[1]
+
+
 def test_the_term_that_says_no(slices: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = 'device.driver == "nic.example.com" && device.attributes["nic.example.com"].speed > 200'
     code, out, _ = _run([source, "--slices", str(slices)], capsys)

@@ -43,3 +43,10 @@ def test_a_device_counts_once_while_its_pool_is_updated(slices: list[dict[str, A
 def test_a_slice_without_a_pool_is_named() -> None:
     with pytest.raises(SettingsInvalid, match=r"slice 2 has no spec\.driver or no spec\.pool"):
         _names(_slice("a", 1, "x"), {"kind": "ResourceSlice", "spec": {"driver": "gpu.nvidia.com"}})
+
+
+@pytest.mark.parametrize("devices", [3, "gpu-0", {"name": "gpu-0"}])
+def test_devices_that_are_no_list_are_named(devices: object) -> None:
+    item = {"kind": "ResourceSlice", "spec": {"driver": "gpu.nvidia.com", "pool": {"name": "a"}, "devices": devices}}
+    with pytest.raises(SettingsInvalid, match=r"slice 1: spec\.devices is no list"):
+        _names(item)

@@ -7,37 +7,23 @@ from typing import Any
 
 import msgspec
 
-from driver.cli.node_view import MigProfile, MigTable, NodeView, build_node_view, link_text
+from driver.cli.node_view import NodeView, build_node_view
+from driver.cli.view import link_text
 from driver.names import GpuUUID, PciAddress
-from driver.nvml.library import GpuInstanceProfileInfo, Placement
 from driver.nvml.readings import FabricReading, GpuFailure, MachineReading, NvLinkReading, PcieLevel, RemoteType
 from driver.topology.build import build_topology
+from driver.topology.mig_offer import MigSetting, OfferInputs, build_offers
 from tests.unit.topology import machines
 
 
-def _view(reading: MachineReading, tables: tuple[MigTable, ...] | None = None) -> NodeView:
+def _view(reading: MachineReading, setting: MigSetting = MigSetting.AUTO) -> NodeView:
     topology = build_topology(reading)
-    return build_node_view("node-a", reading, topology, tables or ((),) * len(topology.gpus), ())
+    offers = build_offers(topology, OfferInputs(setting=setting, has_counters=True))
+    return build_node_view("node-a", reading, topology, offers, ())
 
 
 def _json(view: NodeView) -> dict[str, Any]:
     return msgspec.json.decode(msgspec.json.encode(view), type=dict[str, Any])
-
-
-def _profile(number: int, starts: tuple[int, ...], size: int) -> MigProfile:
-    info = GpuInstanceProfileInfo(
-        id=number,
-        slice_count=1,
-        instance_count=len(starts),
-        multiprocessor_count=14,
-        copy_engine_count=1,
-        decoder_count=0,
-        encoder_count=0,
-        jpeg_count=0,
-        ofa_count=0,
-        memory_size_mib=9856,
-    )
-    return MigProfile(number=number, info=info, placements=tuple(Placement(start=start, size=size) for start in starts))
 
 
 def test_every_field_of_a_gpu_is_there_also_what_is_not_known() -> None:
@@ -63,6 +49,7 @@ def test_every_field_of_a_gpu_is_there_also_what_is_not_known() -> None:
                 "numaNode": None,
                 "pcieRoot": None,
                 "migEnabled": False,
+                "migOffer": "none",
                 "nvlinks": 0,
                 "island": 0,
                 "quad": 0,
@@ -76,6 +63,7 @@ def test_every_field_of_a_gpu_is_there_also_what_is_not_known() -> None:
         "quads": [],
         "pairs": [],
         "boards": [{"productName": "NVIDIA H100 80GB HBM3", "gpus": [0], "migProfiles": []}],
+        "migDevices": [],
         "failures": [],
         "notes": [],
     }
@@ -116,24 +104,30 @@ def test_links_that_differ_from_end_to_end_are_marked() -> None:
 
 
 def test_gpus_of_one_product_with_other_mig_tables_are_boards_of_their_own() -> None:
-    table, other = (_profile(19, (0, 1), 1),), (_profile(0, (0,), 8),)
-    view = _view(machines.machine(machines.gpu(i) for i in range(3)), (table, other, table))
-    assert [(board.gpus, [profile.id for profile in board.mig_profiles]) for board in view.boards] == [
-        ((0, 2), [19]),
-        ((1,), [0]),
-    ]
+    """As with two drivers' names, or where one GPU does not tell."""
+    tables = ("h100-80gb", "h200-141gb", "h100-80gb")
+    view = _view(machines.machine(machines.hopper(i, machines.mig(table)) for i, table in enumerate(tables)))
+    assert [(board.gpus, board.mig_profiles[0].memory_mib) for board in view.boards] == [((0, 2), 9984), ((1,), 16384)]
 
 
-def test_a_mig_profile_says_where_it_may_lie() -> None:
-    [board] = _json(_view(machines.machine([machines.gpu(0)]), ((_profile(15, (2, 0), 2),),)))["boards"]
-    assert board["migProfiles"] == [
-        {
-            "id": 15,
-            "computeSlices": 1,
-            "memoryMib": 9856,
-            "maxInstances": 2,
-            "placements": [{"start": 0, "size": 2}, {"start": 2, "size": 2}],
-        }
+def test_a_mig_profile_says_what_it_is_called_and_where_it_may_lie() -> None:
+    [board] = _json(_view(machines.machine([machines.hopper(0, machines.mig("h100-80gb"))])))["boards"]
+    assert board["migProfiles"][2] == {
+        "id": 15,
+        "profile": "1g.20gb",
+        "computeSlices": 1,
+        "memoryMib": 20096,
+        "maxInstances": 4,
+        "placements": [{"start": start, "size": 2} for start in (0, 2, 4, 6)],
+    }
+
+
+def test_mig_devices_are_listed_where_they_are_there_and_counted_where_claims_make_them() -> None:
+    static = machines.mig("h100-80gb", machines.mig_instance("h100-80gb", 9, 4))
+    view = _view(machines.machine([machines.hopper(0, static), machines.hopper(1, machines.mig("h100-80gb")), machines.gpu(2)]))
+    assert [gpu.mig_offer for gpu in view.gpus] == ["static", "dynamic", "none"]
+    assert [(each.gpu, each.device, each.profile, each.uuid) for each in view.mig_devices] == [
+        (0, "gpu-0000-10-00-0-mig-3g-40gb-p9-4", "3g.40gb", "MIG-0-0")
     ]
 
 

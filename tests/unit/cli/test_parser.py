@@ -35,11 +35,11 @@ def test_an_error_is_one_line_with_code_2(parser: Parser, capsys: pytest.Capture
     assert capsys.readouterr().err == "gpu-dra x: error: no; `gpu-dra x --help` says what is right\n"
 
 
-@pytest.mark.parametrize(("word", "hint"), [("tabel", "; did you mean table?"), ("zzz", "")])
+@pytest.mark.parametrize(("word", "hint"), [("tabel", "; did you mean table?"), ("zzz", ";")])
 def test_the_nearest_choice_is_named_when_one_is_near(
     parser: Parser, capsys: pytest.CaptureFixture[str], word: str, hint: str
 ) -> None:
     parser.add_argument("--output", choices=("table", "json"))
     with pytest.raises(SystemExit):
         parser.parse_args(["--output", word])
-    assert f"){hint}; `gpu-dra x --help` says what is right" in capsys.readouterr().err
+    assert f"){hint} `gpu-dra x --help` says what is right" in capsys.readouterr().err

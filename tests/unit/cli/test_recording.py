@@ -10,7 +10,7 @@ import pytest
 
 from driver.cli.record import encode_machine
 from driver.cli.recorded_boards import Catalogue, RecordedGpu, build_boards, build_slug
-from driver.cli.recorded_links import build_wiring
+from driver.cli.recorded_links import build_wiring, lay_ports
 from driver.cli.recording import Recording, build_name, build_recorded
 from driver.errors import MachineInvalid
 from driver.names import GpuUUID, PciAddress
@@ -20,6 +20,7 @@ from driver.nvml.mock.faults import CallFails, GpuLost, LinkDown
 from driver.nvml.readings import FabricReading, GpuFailure, GpuReading, MachineReading, NvLinkReading, PcieLevel, RemoteType
 from tests.unit.topology import machines
 
+ONE_TO_EACH = {(0, 1): 1, (0, 2): 1}
 CATALOGUE = Catalogue(boards=read_boards(), mig_tables=read_mig_tables())
 H100: dict[str, Any] = {
     "architecture": "Hopper",
@@ -56,6 +57,49 @@ def test_a_link_that_one_end_calls_down_is_laid_and_taken_down_at_that_end() -> 
     assert wiring.document == NvLinkDocument(pairs={"0-1": 2, "0-2": 1})
     assert wiring.faults == (LinkDown(gpu=0, links=(0,)), LinkDown(gpu=2, peer=0))
     assert wiring.notes == ()
+
+
+def test_a_port_between_others_of_its_pair_is_the_one_that_is_down() -> None:
+    """Also where both ends say so, and a pair of which nothing is down keeps its numbers behind it."""
+    gpus = [
+        machines.gpu(0, nvlinks=(_link(0, 1), _link(1, None), _link(2, 1), _link(3, 2))),
+        machines.gpu(1, nvlinks=(_link(0, 0), _link(1, None), _link(2, 0))),
+        machines.gpu(2, nvlinks=(_link(0, 0),)),
+    ]
+    wiring = build_wiring(gpus, [gpu.pci for gpu in gpus], [4, 4, 4])
+    assert wiring.document == NvLinkDocument(pairs={"0-1": 3, "0-2": 1})
+    assert wiring.faults == (LinkDown(gpu=0, links=(1,)), LinkDown(gpu=1, links=(1,)))
+    assert wiring.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("ports", "laid", "counts", "kept"),
+    [
+        pytest.param([{0: 1}, {0: 0}], {(0, 1): 1}, [4, 4], {(0, 1): 1}, id="all up: the ports behind are nobody's"),
+        pytest.param([{1: 1}, {0: 0}], {(0, 1): 1}, [4, 4], {(0, 1): 2}, id="the first is down at one end"),
+        pytest.param([{0: 1, 2: 2}, {0: 0}, {0: 0}], ONE_TO_EACH, [4, 1, 2], {(0, 1): 1, (0, 2): 2}, id="of the next"),
+        pytest.param([{0: 1, 2: 2}, {0: 0}, {0: 0}], ONE_TO_EACH, [4, 2, 1], {(0, 1): 2, (0, 2): 1}, id="of the one before"),
+        pytest.param([{0: 2, 1: 1}, {0: 0}, {0: 0}], ONE_TO_EACH, [2, 1, 1], None, id="ports in another order"),
+        pytest.param([{3: 1}, {0: 0}], {(0, 1): 1}, [4, 2], None, id="more than the peer has ports"),
+    ],
+)
+def test_links_are_laid_so_that_ports_keep_their_numbers(
+    ports: list[dict[int, int]], laid: dict[tuple[int, int], int], counts: list[int], kept: dict[tuple[int, int], int] | None
+) -> None:
+    assert lay_ports(ports, laid, counts) == kept
+
+
+def test_that_ports_could_not_keep_their_numbers_is_said_where_one_is_down() -> None:
+    gpus = [
+        machines.gpu(0, nvlinks=(_link(0, 2), _link(1, None), _link(2, 1))),
+        machines.gpu(1, nvlinks=(_link(0, 0),)),
+        machines.gpu(2, nvlinks=(_link(0, 0), _link(1, 0))),
+    ]
+    wiring = build_wiring(gpus, [gpu.pci for gpu in gpus], [3, 1, 2])
+    assert wiring.faults == (LinkDown(gpu=0, links=(1,)),)
+    assert wiring.notes == (
+        "which NVLink ports are down is not kept, only how many: in a machine file ports go in order of the peer",
+    )
 
 
 def test_ports_of_a_switched_gpu_that_are_down_are_named() -> None:

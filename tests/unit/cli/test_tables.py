@@ -11,6 +11,7 @@ from driver.cli.node_view import NodeView, build_node_view
 from driver.cli.tables import build_node_tables, open_console
 from driver.nvml.readings import GpuFailure, MachineReading
 from driver.topology.build import build_topology
+from driver.topology.mig_offer import MigSetting, OfferInputs, build_offers
 from tests.unit.topology import machines
 
 
@@ -21,7 +22,8 @@ class _Terminal(io.StringIO):
 
 def _view(reading: MachineReading, notes: tuple[str, ...] = ()) -> NodeView:
     topology = build_topology(reading)
-    return build_node_view("node-a", reading, topology, ((),) * len(topology.gpus), notes)
+    offers = build_offers(topology, OfferInputs(setting=MigSetting.AUTO, has_counters=True))
+    return build_node_view("node-a", reading, topology, offers, notes)
 
 
 def _show(reading: MachineReading, stream: io.StringIO | None = None, notes: tuple[str, ...] = ()) -> str:
@@ -41,6 +43,8 @@ ALL = {
     "four meshes": machines.meshes_of_4(4),
     "pcie only": machines.pcie_only(),
     "one gpu": machines.machine([machines.gpu(0)]),
+    "divided": machines.machine([machines.hopper(0, machines.mig("h100-80gb"))]),
+    "MIG devices": machines.machine([machines.hopper(0, machines.mig("b300", machines.mig_instance("b300", 0, 0)))]),
     "none": machines.machine([]),
 }
 

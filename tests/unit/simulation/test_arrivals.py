@@ -41,13 +41,29 @@ def test_a_list_without_times_comes_one_by_one_and_stays() -> None:
     [
         ("name\na\n", "no column num_gpu"),
         ("", "no column name"),
-        (HEAD + "a,1,x,1000,0,1\n", "line 2: could not convert"),
-        (HEAD + "a,1,1.5,1000,0,1\n", "line 2: 1.5 is no whole number"),
-        (HEAD + "a,1,1,1000,soon,1\n", "line 2: could not convert"),
-        (HEAD + "a,1,1,1000,nan,1\n", "line 2: nan is no number"),
+        (HEAD + "a,1,x,1000,0,1\n", "line 2: num_gpu: 'x' is no number"),
+        (HEAD + "a,1,1.5,1000,0,1\n", "line 2: num_gpu: 1.5 is no whole number"),
+        (HEAD + "a,1,1,1000,soon,1\n", "line 2: creation_time: 'soon' is no number"),
+        (HEAD + "a,1,1,1000,nan,1\n", "line 2: creation_time: 'nan' is no number"),
         (HEAD + "a,1,1\n", "line 2: fewer fields"),
+        (HEAD + "a,1,33,1000,0,1\n", "line 2: num_gpu: 33; a claim can have 32 GPUs at most"),
+        ("name,gpus\na,1\n", "no column num_gpu; a CSV list has at least name, num_gpu; this one has name, gpus"),
+        (HEAD, "no pod to play; docs/simulate.md has the form"),
+        (HEAD + "a,1,0,0,0,1\n", "no pod to play (of 1, none asks for a whole GPU)"),
     ],
-    ids=["no count", "empty", "count", "half a GPU", "time", "no number", "short line"],
+    ids=[
+        "no count",
+        "empty",
+        "count",
+        "half a GPU",
+        "time",
+        "no number",
+        "short line",
+        "too many GPUs",
+        "another name",
+        "no line",
+        "no whole GPU",
+    ],
 )
 def test_what_is_wrong_with_a_csv_is_said_with_its_line(text: str, words: str) -> None:
     with pytest.raises(SettingsInvalid, match=r"--arrivals x\.csv: ") as caught:
@@ -78,22 +94,40 @@ pods:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "words"),
     [
-        "pods: 1",
-        "pods: [{}]",
-        "pods: [{count: 0}]",
-        "pods: [{count: 1, scope: galaxy}]",
-        "pods: [{count: 1, cpu: 2}]",
-        "[",
-        "pods: [{count: 1, atSeconds: .inf}]",
-        "pods: [{count: 1, selector: device.colour}]",
+        (
+            "pods: 1",
+            "Expected `array`, got `int` - at `$.pods`; write a list, [a, b], also for one (docs/simulate.md has the form)",
+        ),
+        ("[{count: 1}]", "Expected `object`, got `array`"),
+        ("pod: [{count: 1}]", "unknown field `pod`; did you mean pods?"),
+        ("pods: [{}]", "missing required field `count` - at `$.pods[0]`"),
+        ("pods: [{count: 0}]", "Expected `int` >= 1 - at `$.pods[0].count`"),
+        ("pods: [{count: 33}]", "Expected `int` <= 32 - at `$.pods[0].count`"),
+        ("pods: [{cout: 1}]", "unknown field `cout` - at `$.pods[0]`; did you mean count?"),
+        ("pods: [{count: 1, scope: nvlnk}]", "Invalid enum value 'nvlnk' - at `$.pods[0].scope`; did you mean nvlink?"),
+        ("pods: [{count: 1, mode: must}]", "Invalid enum value 'must' - at `$.pods[0].mode`; one of preferred, required"),
+        ("pods: [{count: 1, times: 0}]", "Expected `int` >= 1 - at `$.pods[0].times`"),
+        ("pods: [{count: 1, times: 600000}, {count: 1, times: 600000}]", "more than 1000000 pods"),
+        ("pods: [{count: 1, runSeconds: 1h}]", "Expected `float | null`, got `str` - at `$.pods[0].runSeconds`"),
+        ("pods: [{count: 1, atSeconds: .inf}]", "Expected `float` <= 1000000000000.0 - at `$.pods[0].atSeconds`"),
+        ("pods: [{count: 1, everySeconds: .nan}]", "Expected `float` >= 0.0 - at `$.pods[0].everySeconds`"),
+        ("pods: []", "no pod to play; docs/simulate.md has the form"),
+        ("[", "is not YAML: while parsing a flow node"),
+        ("pods: [{count: 1, selector: device.atributes}]", "did you mean device.attributes?"),
     ],
-    ids=["no list", "no count", "count 0", "unknown scope", "unknown field", "no YAML", "never", "selector"],
 )
-def test_what_is_wrong_with_a_yaml_is_said(text: str) -> None:
-    with pytest.raises(SettingsInvalid, match=r"--arrivals x\.yaml: "):
+def test_what_is_wrong_with_a_yaml_is_said_with_what_would_be_right(text: str, words: str) -> None:
+    with pytest.raises(SettingsInvalid, match=r"--arrivals x\.yaml: ") as caught:
         parse_yaml(text.encode(), "x.yaml")
+    assert words in str(caught.value)
+
+
+def test_pods_of_one_name_are_told_apart() -> None:
+    """Each holds GPUs of its own."""
+    found = parse_yaml(b"pods: [{name: a, count: 1}, {name: a, count: 2}, {name: b, count: 1}]", "x.yaml")
+    assert [pod.name for pod in found.pods] == ["a", "a (2)", "b"]
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

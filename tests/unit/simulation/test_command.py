@@ -12,7 +12,7 @@ from driver.cli.main import main
 from driver.errors import SettingsInvalid
 
 WINDOW = "tests/data/openb/pods_window.csv"
-MULTIGPU30 = "tests/data/openb/pods_multigpu30.csv"
+MULTIGPU30 = "tests/data/openb/pods_multigpu30.csv.gz"
 
 
 def simulate(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, Any]:
@@ -118,12 +118,60 @@ def test_selectors_and_constraints_of_our_own_form(capsys: pytest.CaptureFixture
         (["--nodes", WINDOW, "--arrivals", WINDOW], "has the columns sn, gpu and model"),
         (["--nodes", "1", "--arrivals", "none.csv"], "--arrivals none.csv: cannot be read"),
         (["--nodes", "1", "--arrivals", WINDOW, "--machine", "abacus"], "no such machine"),
+        (["--nodes", "1", "--arrivals", WINDOW, "--policy", "spread", "--hold-after", "1"], "are for --policy pack"),
+        (["--nodes", "1", "--arrivals", WINDOW, "--picture", "/no/x.svg"], "name a file in a folder that is there"),
     ],
-    ids=["no nodes", "no file of nodes", "not a list of nodes", "no arrivals", "no machine"],
+    ids=["no nodes", "no file of nodes", "not a list of nodes", "no arrivals", "no machine", "a rule of another", "picture"],
 )
 def test_what_is_wrong_is_said_with_exit_code_two(capsys: pytest.CaptureFixture[str], args: list[str], words: str) -> None:
     assert main(["simulate", *args]) == SettingsInvalid.exit_code
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("sn,gpu\na,many\n", "line 2: gpu: 'many' is no whole number"),
+        ("sn,gpu\na,65\n", "line 2: 65 GPUs; 0 to 64 are possible"),
+        ("sn,gpu\na,4\na,4\n", "line 3: node a is there twice; give each a name (sn) of its own"),
+        ("sn,gpu\na,0\n", "no node with a GPU; docs/simulate.md has the form"),
+        ("node,gpus\na,4\n", "a CSV list of nodes has the columns sn, gpu and model; this one has node, gpus"),
+    ],
+    ids=["no number", "too many", "twice", "none", "other names"],
+)
+def test_what_is_wrong_with_a_list_of_nodes(capsys: pytest.CaptureFixture[str], tmp_path: Path, lines: str, words: str) -> None:
+    nodes = tmp_path / "nodes.csv"
+    nodes.write_text(lines)
+    assert main(["simulate", "--nodes", str(nodes), "--arrivals", WINDOW]) == SettingsInvalid.exit_code
+    assert f"--nodes {nodes}: {words}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("attribute", "hint"),
+    [
+        ("gpu.nvidia.com/nvlinkisland", "; did you mean gpu.nvidia.com/nvlinkIsland?"),
+        ("nvlinkIsland", "; did you mean gpu.nvidia.com/nvlinkIsland?"),
+        ("resource.kubernetes.io/pcieroot", "; did you mean resource.kubernetes.io/pcieRoot?"),
+        ("example.com/colour", "; docs/attributes.md lists them"),
+    ],
+)
+def test_an_attribute_that_no_device_has(capsys: pytest.CaptureFixture[str], tmp_path: Path, attribute: str, hint: str) -> None:
+    """A pod that asks for it would only be said to fit nowhere."""
+    pods = tmp_path / "pods.yaml"
+    pods.write_text(f"pods: [{{count: 2, matchAttribute: {attribute}}}]")
+    assert main(["simulate", "--nodes", "1", "--arrivals", str(pods)]) == SettingsInvalid.exit_code
+    says = f"matchAttribute: no device of these nodes has the attribute {attribute}{hint}"
+    assert says in capsys.readouterr().err
+
+
+def test_pods_of_one_name_hold_gpus_of_their_own(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pods = tmp_path / "pods.yaml"
+    pods.write_text(
+        "pods: [{name: a, count: 4, runSeconds: 5, times: 1}, {name: a, count: 4, runSeconds: 9}, {name: b, count: 8}]"
+    )
+    report = simulate(capsys, "--nodes", "1", "--arrivals", str(pods))
+    assert report["placed"]["pods"] == 3
+    assert report["waits"]["8"]["mean_s"] == 9.0
 
 
 @pytest.mark.parametrize("value", ["-1", "inf", "soon"])
