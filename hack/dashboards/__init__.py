@@ -1,0 +1,1 @@
+"""A look at the dashboards without Grafana: their queries asked of a real Prometheus, and drawn as one page."""

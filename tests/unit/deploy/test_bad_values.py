@@ -1,0 +1,76 @@
+"""Wrong values as helm refuses them: where, what, and what would be right. Needs helm: of the PATH, or of the dev cluster."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.unit.deploy.helm import needs_helm, template
+
+pytestmark = needs_helm
+
+WRONG: dict[str, tuple[str, object, str]] = {
+    "a value that there is not": ("kubeletPlugins", {}, "at '': additional properties 'kubeletPlugins' not allowed"),
+    "a setting that there is not": (
+        "kubeletPlugin.nvmll",
+        "real",
+        "at '/kubeletPlugin': additional properties 'nvmll' not allowed",
+    ),
+    "no backend": ("kubeletPlugin.nvml", "fake", "at '/kubeletPlugin/nvml': 'fake' does not match pattern '^(real|mock:.+)$'"),
+    "an unknown allocator": (
+        "kubeletPlugin.allocation",
+        "both",
+        "at '/kubeletPlugin/allocation': value must be one of 'scheduler', 'controller'",
+    ),
+    "an unknown way with MIG": (
+        "kubeletPlugin.mig",
+        "on",
+        "at '/kubeletPlugin/mig': value must be one of 'auto', 'static', 'dynamic', 'off'",
+    ),
+    "a relative folder": (
+        "kubeletPlugin.kubeletRoot",
+        "var/lib/kubelet",
+        "at '/kubeletPlugin/kubeletRoot': 'var/lib/kubelet' does not match pattern '^/'",
+    ),
+    "a port that there is not": ("controller.httpPort", 70000, "at '/controller/httpPort': maximum: got 70,000, want 65,535"),
+    "no replica": ("controller.replicas", 0, "at '/controller/replicas': minimum: got 0, want 1"),
+    "a flag that is none": (
+        "kubeletPlugin.extraArgs",
+        ["log-level=debug"],
+        "at '/kubeletPlugin/extraArgs/0': 'log-level=debug' does not match pattern '^--'",
+    ),
+    "text for a switch": ("networkPolicy.create", "no", "at '/networkPolicy/create': got string, want boolean"),
+    "a share of nodes that is none": (
+        "kubeletPlugin.maxSurge",
+        "0%",
+        "at '/kubeletPlugin/maxSurge': '0%' does not match pattern '^([1-9][0-9]?|100)%$'",
+    ),
+    "a number for an image's tag": ("image.tag", 1.10, "at '/image/tag': got number, want string"),
+    "a secret without its key": ("imagePullSecrets", ["registry"], "at '/imagePullSecrets/0': got string, want object"),
+    "a label that is no text": (
+        "controller.nodeSelector",
+        {"gpu": True},
+        "at '/controller/nodeSelector/gpu': got boolean, want string",
+    ),
+    "tolerations as a map": ("controller.tolerations", {"key": "a"}, "at '/controller/tolerations': got object, want array"),
+    "a level that there is not": (
+        "logLevel",
+        "loud",
+        "at '/logLevel': value must be one of 'debug', 'info', 'warning', 'error'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("path", "value", "says"), WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_value(path: str, value: object, says: str) -> None:
+    done = template(f"--set-json={path}={json.dumps(value)}")
+    said = [line for line in done.stderr.splitlines() if not line.startswith("walk.go")]
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said[-1 if said[-1] else -2] == f"- {says}"
+
+
+def test_a_kubernetes_that_is_too_old_is_refused() -> None:
+    done = template("--kube-version=1.33.4")
+    assert done.returncode == 1
+    assert "chart requires kubeVersion: >=1.34.0-0 which is incompatible with Kubernetes v1.33.4" in done.stderr
