@@ -20,6 +20,7 @@ _KUBERNETES = ("kube-apiserver", "kube-scheduler", "kube-controller-manager", "k
 _CONTAINERD = ("containerd", "containerd-shim-runc-v2", "ctr")
 _CNI = ("main/bridge", "main/loopback", "ipam/host-local")
 _PACKAGES = {"runc": "runc", "iptables": "iptables", "busybox": "busybox-static", "openssl": "openssl", "ip": "iproute2"}
+_IMAGE_PACKAGES = {"buildah": "buildah", "crun": "crun", "mmdebstrap": "mmdebstrap"}
 """Programs that come from the distribution, and the package each is in."""
 _SEARCH_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
@@ -50,15 +51,17 @@ def plan_binaries(layout: Layout) -> Iterator[Binary]:
     for name in _CNI:
         package = f"github.com/containernetworking/plugins/plugins/{name}"
         yield Binary(module=MODULES / "cni", package=package, output=layout.node_bin / "cni" / Path(name).name)
+    yield Binary(module=MODULES / "helm", package="helm.sh/helm/v3/cmd/helm", output=layout.node_bin / "helm")
 
 
-def install_packages(say: Say) -> None:
-    """Install from the distribution what is missing (apt, as root).
+def install_packages(say: Say, *, for_images: bool = False) -> None:
+    """Install from the distribution what is missing (apt, as root). ``for_images``: what builds the driver's image, too.
 
     Raises:
         DevclusterError: something is missing and cannot be installed here.
     """
-    missing = [package for program, package in _PACKAGES.items() if not shutil.which(program, path=_SEARCH_PATH)]
+    wanted = _PACKAGES | (_IMAGE_PACKAGES if for_images else {})
+    missing = [package for program, package in wanted.items() if not shutil.which(program, path=_SEARCH_PATH)]
     if not missing:
         return
     if not shutil.which("apt-get"):

@@ -8,10 +8,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from hack.devcluster import processes
+from hack.devcluster import cgroups, network, processes
 from hack.devcluster.layout import Layout
-
-_BRIDGE = "gpudradev0"
 
 
 def remove_cluster(layout: Layout) -> None:
@@ -23,8 +21,9 @@ def remove_cluster(layout: Layout) -> None:
     for pid in list(find_container_processes(layout)):
         processes.end_process(pid, patience_s=0)
     unmount_below(layout.home)
-    subprocess.run(["ip", "link", "delete", _BRIDGE], capture_output=True, check=False)
-    _remove_pod_cgroups()
+    subprocess.run(["ip", "link", "delete", network.BRIDGE], capture_output=True, check=False)
+    network.close_service(layout)
+    _remove_cgroups(layout)
     shutil.rmtree(layout.home, ignore_errors=True)
     if layout.home.exists():  # a last mount went away late
         unmount_below(layout.home)
@@ -56,11 +55,10 @@ def unmount_below(home: Path) -> None:
         subprocess.run(["umount", "--lazy", point], capture_output=True, check=False)
 
 
-def _remove_pod_cgroups() -> None:
+def _remove_cgroups(layout: Layout) -> None:
     """Remove the empty cgroups of pods; one that has a process cannot be removed, and stays."""
-    roots = [*Path("/sys/fs/cgroup").glob("*/kubepods"), Path("/sys/fs/cgroup/kubepods")]
-    for root in roots:
-        for folder, _, _ in os.walk(root, topdown=False):
+    for root in cgroups.list_roots():
+        for folder, _, _ in os.walk(root / layout.cgroup.strip("/"), topdown=False):
             try:
                 os.rmdir(folder)  # noqa: PTH106 os.walk speaks strings
             except OSError:

@@ -9,7 +9,7 @@ import subprocess
 import urllib.request
 from collections.abc import Sequence
 
-from hack.devcluster import cleanup, components, images, pki, processes
+from hack.devcluster import cgroups, cleanup, components, images, network, pki, processes
 from hack.devcluster.build import Say
 from hack.devcluster.layout import DevclusterError, Layout, read_started, write_started
 
@@ -46,6 +46,8 @@ def bring_up(layout: Layout, say: Say) -> None:
     _wait(layout, "containerd", lambda: is_containerd_ready(layout))
     for archive in images.write_images(layout.home / "images"):
         images.load_image(layout, archive)
+    network.open_service(layout)
+    cgroups.make_cgroup(layout)
     start_component(layout, "kubelet")
     _wait(layout, "kubelet", lambda: is_node_ready(layout))
     _wait(layout, "kcm", lambda: run_kubectl(layout, "get", "serviceaccount", "default").returncode == 0)

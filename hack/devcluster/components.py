@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hack.devcluster import network
 from hack.devcluster.layout import DevclusterError, Layout
 
 START_ORDER = ("etcd", "apiserver", "containerd", "scheduler", "kcm", "kubelet")
@@ -79,6 +80,9 @@ def _apiserver(layout: Layout) -> Sequence[str]:
         "--kubelet-preferred-address-types=InternalIP",
         "--endpoint-reconciler-type=none",  # a loopback address is no legal endpoint
         "--shutdown-delay-duration=0s",
+        "--runtime-config=resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true",  # policies are tried in every version
+        "--audit-policy-file=audit-policy.json",
+        "--audit-log-path=audit.log",
     ]
 
 
@@ -94,6 +98,9 @@ def _controller_manager(layout: Layout) -> Sequence[str]:
         "--use-service-account-credentials",
         "--service-account-private-key-file=pki/sa.key",
         "--root-ca-file=pki/ca.crt",
+        "--kube-api-qps=500",  # it takes the taint of each new node away, and the usual 20 a second are for all that it does
+        "--kube-api-burst=1000",
+        "--node-monitor-grace-period=300s",  # thousands of mock nodes renew their leases slowly on a busy machine
         "--bind-address=127.0.0.1",
     ]
 
@@ -127,6 +134,7 @@ def write_configuration(layout: Layout) -> None:
     for name, values in {
         "kubelet.yaml": _kubelet_configuration(layout),
         "scheduler.yaml": _scheduler_configuration(layout),
+        "audit-policy.json": _audit_policy(),
         "cni/10-bridge.conflist": _network_configuration(),
     }.items():
         (layout.home / name).write_text(json.dumps(values, indent=1))  # JSON is YAML
@@ -144,6 +152,7 @@ def _kubelet_configuration(layout: Layout) -> Mapping[str, object]:
         "authorization": {"mode": "Webhook"},
         "containerRuntimeEndpoint": f"unix://{layout.containerd_socket}",
         "cgroupDriver": "cgroupfs",
+        "cgroupRoot": layout.cgroup,
         "failCgroupV1": False,
         "failSwapOn": False,
         "enforceNodeAllocatable": [],
@@ -176,9 +185,21 @@ def _scheduler_configuration(layout: Layout) -> Mapping[str, object]:
     }
 
 
+def _audit_policy() -> Mapping[str, object]:
+    """Who of the accounts that are no part of Kubernetes asked for what: ``audit.log`` in the cluster's folder."""
+    kubernetes = {"level": "None", "userGroups": ["system:serviceaccounts:kube-system", "system:nodes", "system:masters"]}
+    accounts = {"level": "Metadata", "userGroups": ["system:serviceaccounts"]}
+    return {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],  # a watch is told when it begins
+        "rules": [kubernetes, accounts, {"level": "None"}],
+    }
+
+
 def _network_configuration() -> Mapping[str, object]:
     addresses = {"type": "host-local", "ranges": [[{"subnet": "10.88.0.0/24"}]]}
-    bridge = {"type": "bridge", "bridge": "gpudradev0", "isGateway": True, "ipMasq": False, "ipam": addresses}
+    bridge = {"type": "bridge", "bridge": network.BRIDGE, "isDefaultGateway": True, "ipMasq": False, "ipam": addresses}
     return {"cniVersion": "1.0.0", "name": "devcluster", "plugins": [bridge]}
 
 

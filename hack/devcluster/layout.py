@@ -68,6 +68,11 @@ class Layout:
         return self.home / "cdi"
 
     @property
+    def cgroup(self) -> str:
+        """The cgroup below which this cluster's pods live: a kubelet ends what it does not know there."""
+        return f"/{self.home.name}"
+
+    @property
     def containerd_socket(self) -> Path:
         """Where containerd and its CRI answer."""
         return self.home / "containerd" / "containerd.sock"

@@ -14,10 +14,11 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 _LABEL = "gpu-dra.io/mock-node"
 RENEW_S = 10.0
-"""The node lifecycle controller takes a node for lost after 50 s without a renewed lease."""
+"""The node lifecycle controller takes a node for lost after 300 s here (50 s elsewhere) without a renewed lease."""
 
 
 class Api:
@@ -25,27 +26,34 @@ class Api:
 
     def __init__(self, home: Path) -> None:
         started = json.loads((home / "cluster.json").read_text())
-        self._port = int(started["api_port"])
-        self._tls = ssl.create_default_context(cafile=str(home / "pki" / "ca.crt"))
-        self._tls.load_cert_chain(home / "pki" / "admin.crt", home / "pki" / "admin.key")
+        port = int(started["api_port"])
+        tls = ssl.create_default_context(cafile=str(home / "pki" / "ca.crt"))
+        tls.load_cert_chain(home / "pki" / "admin.crt", home / "pki" / "admin.key")
+        self._connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=tls)
 
     def call(self, method: str, path: str, body: Mapping[str, object] | None = None, *, kind: str = "application/json") -> int:
         """Send one request; return its status."""
         return self._send(method, path, body, kind)[0]
 
-    def list_mock_nodes(self) -> set[str]:
-        """The names of the nodes that were made here."""
+    def list_mock_nodes(self) -> dict[str, bool]:
+        """The names of the nodes that were made here, and whether each is Ready."""
         answer = json.loads(self._send("GET", f"/api/v1/nodes?labelSelector={_LABEL}", None, "application/json")[1])
-        return {node["metadata"]["name"] for node in answer.get("items", [])}
+        return {node["metadata"]["name"]: _is_ready(node) for node in answer.get("items", [])}
 
     def _send(self, method: str, path: str, body: Mapping[str, object] | None, kind: str) -> tuple[int, bytes]:
-        connection = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=10, context=self._tls)
+        """On the one connection: thousands of nodes renew their leases, and a handshake takes longer than a request."""
         try:
-            connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": kind})
-            response = connection.getresponse()
+            self._connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": kind})
+            response = self._connection.getresponse()
             return response.status, response.read()
-        finally:
-            connection.close()
+        except (OSError, http.client.HTTPException) as err:
+            self._connection.close()  # the next request makes it anew
+            raise OSError(str(err)) from err
+
+
+def _is_ready(node: dict[str, Any]) -> bool:
+    conditions = node.get("status", {}).get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def build_node(name: str, now: str) -> dict[str, object]:
@@ -79,7 +87,7 @@ def build_lease(name: str, now: str) -> dict[str, object]:
 
 
 def keep_ready(api: Api, name: str) -> None:
-    """Make the node if it is missing, say that it is ready, and renew its lease."""
+    """Make the node if it is missing, say that it is ready, and make or renew its lease."""
     moment = datetime.datetime.now(datetime.UTC)
     now = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
     node = build_node(name, now)
@@ -92,15 +100,28 @@ def keep_ready(api: Api, name: str) -> None:
         api.call("PATCH", f"{leases}/{name}", {"spec": lease["spec"]}, kind="application/merge-patch+json")
 
 
+def renew(api: Api, name: str) -> None:
+    """Renew the lease of a node that is there."""
+    moment = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    where = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}"
+    api.call("PATCH", where, {"spec": build_lease(name, moment)["spec"]}, kind="application/merge-patch+json")
+
+
 def main(home: Path) -> None:
     """Keep the nodes of ``mock-nodes.json`` ready until this process is stopped; delete those that it does not name."""
     api = Api(home)
+    made: set[str] = set()
     while True:
         wanted = set(json.loads((home / "mock-nodes.json").read_text()))
         try:
-            for name in sorted(wanted):
+            present = api.list_mock_nodes()
+            well = wanted & made & {name for name, is_ready in present.items() if is_ready}
+            for name in sorted(well):
+                renew(api, name)
+            for name in sorted(wanted - well):
                 keep_ready(api, name)
-            for name in sorted(api.list_mock_nodes() - wanted):
+                made.add(name)
+            for name in sorted(present.keys() - wanted):
                 api.call("DELETE", f"/api/v1/nodes/{name}")
         except OSError as err:
             sys.stderr.write(f"the API server does not answer: {err}\n")

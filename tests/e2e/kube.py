@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,19 @@ _PATHS: Mapping[str, tuple[str, str]] = {
     "ServiceAccount": ("/api/v1", "serviceaccounts"),
     "ClusterRole": ("/apis/rbac.authorization.k8s.io/v1", "clusterroles"),
     "ClusterRoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"),
+    "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles"),
+    "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
+    "ResourceQuota": ("/api/v1", "resourcequotas"),
+    "Job": ("/apis/batch/v1", "jobs"),
+    "Lease": ("/apis/coordination.k8s.io/v1", "leases"),
+    "PersistentVolume": ("/api/v1", "persistentvolumes"),
+    "PersistentVolumeClaim": ("/api/v1", "persistentvolumeclaims"),
+    "StorageClass": ("/apis/storage.k8s.io/v1", "storageclasses"),
+    "FlowSchema": ("/apis/flowcontrol.apiserver.k8s.io/v1", "flowschemas"),
+    "PriorityLevelConfiguration": ("/apis/flowcontrol.apiserver.k8s.io/v1", "prioritylevelconfigurations"),
+    "ValidatingAdmissionPolicy": ("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies"),
+    "ValidatingAdmissionPolicyBinding": ("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings"),
+    "DeviceTaintRule": ("/apis/resource.k8s.io/v1", "devicetaintrules"),
     "DeviceClass": ("/apis/resource.k8s.io/v1", "deviceclasses"),
     "ResourceClaim": ("/apis/resource.k8s.io/v1", "resourceclaims"),
     "ResourceClaimTemplate": ("/apis/resource.k8s.io/v1", "resourceclaimtemplates"),
@@ -55,6 +69,15 @@ class KubeApi:
             maxsize=8,
         )
 
+    def as_bearer(self, token: str) -> KubeApi:
+        """The same API as the holder of a token."""
+        other = copy.copy(self)
+        pool = self._http.connection_pool_kw
+        other._http = urllib3.PoolManager(
+            ca_certs=pool["ca_certs"], retries=False, maxsize=2, headers={"Authorization": f"Bearer {token}"}
+        )
+        return other
+
     def path(self, kind: str, namespace: str | None, name: str = "", subresource: str = "") -> str:
         """Where objects of this kind lie."""
         prefix, plural = _PATHS[kind]
@@ -62,7 +85,7 @@ class KubeApi:
         return "/".join(part for part in parts if part)
 
     def request(self, method: str, path: str, body: Json | None = None, *, kind: str = "application/json") -> Json:
-        """Send one request and return its JSON.
+        """Send one request and return its JSON. Bodies have the white space of Python's own JSON, as from many a client.
 
         Raises:
             ApiRefused: any answer but a good one.
@@ -73,7 +96,7 @@ class KubeApi:
 
     def request_text(self, method: str, path: str, body: str | None = None, *, kind: str = "application/json") -> str:
         """``request`` for answers that are no JSON, such as logs."""
-        headers = {"Content-Type": kind}
+        headers = {**self._http.headers, "Content-Type": kind}
         try:
             response = self._http.request(method, self._server + path, body=body, headers=headers, timeout=20.0)
         except urllib3.exceptions.HTTPError as err:
@@ -82,6 +105,19 @@ class KubeApi:
         if response.status >= 300:
             raise ApiRefused(f"{method} {path}", response.status, text[:2000])
         return text
+
+    def try_creating(self, path: str, body: Json) -> list[str]:
+        """Have the server judge an object without storing it; its warnings.
+
+        Raises:
+            ApiRefused: it would not be stored.
+        """
+        headers = {**self._http.headers, "Content-Type": "application/json"}
+        where = f"{self._server}{path}?dryRun=All"
+        response = self._http.request("POST", where, body=json.dumps(body), headers=headers, timeout=20.0)
+        if response.status >= 300:
+            raise ApiRefused(f"POST {path}", response.status, response.data.decode(errors="replace")[:2000])
+        return response.headers.getlist("Warning")
 
     def create(self, body: Json) -> Json:
         """Create an object; ``kind`` and ``metadata.namespace`` say where."""
@@ -150,35 +186,54 @@ class KubeApi:
                 for objects in self._follow(kind, namespace, query, end):
                     if condition(objects):
                         return objects
-            except (ApiRefused, urllib3.exceptions.HTTPError, OSError):
+            except ApiRefused:
                 time.sleep(0.2)
             if time.monotonic() >= end:
                 seen = json.dumps([_brief(each) for each in objects])[:3000]
                 raise TimedOut(f"after {timeout_s:.0f} s still not: {what}; {kind}s: {seen}")
 
+    def watch(self, kind: str, namespace: str | None, *, version: str, seconds: int, query: str = "") -> Iterator[Json]:
+        """The events after a version, bookmarks too, for so many seconds.
+
+        Raises:
+            ApiRefused: the watch is refused, or breaks.
+        """
+        where = self.path(kind, namespace)
+        options = f"?{query}&watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={version}"
+        try:
+            response = self._http.request(
+                "GET",
+                self._server + where + options,
+                preload_content=False,
+                timeout=urllib3.Timeout(connect=5, read=seconds + 5),
+            )
+            try:
+                if response.status >= 300:
+                    raise ApiRefused(f"WATCH {where}", response.status, response.data.decode(errors="replace")[:2000])
+                for line in response:
+                    yield json.loads(line)
+            finally:
+                response.close()
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as err:
+            raise ApiRefused(f"WATCH {where}", 0, str(err)) from err
+
     def _follow(self, kind: str, namespace: str | None, query: str, end: float) -> Iterator[list[Json]]:
         """The list, and after each change the list again; ends after a while, to be begun afresh."""
-        where = self.path(kind, namespace) + f"?{query}"
-        listed = self.request("GET", where)
+        listed = self.request("GET", self.path(kind, namespace) + f"?{query}")
         objects = {each["metadata"]["uid"]: each for each in listed["items"]}
         yield list(objects.values())
         seconds = max(1, min(_WATCH_S, int(end - time.monotonic())))
-        options = f"&watch=1&timeoutSeconds={seconds}&resourceVersion={listed['metadata']['resourceVersion']}"
-        response = self._http.request(
-            "GET", self._server + where + options, preload_content=False, timeout=urllib3.Timeout(connect=5, read=seconds + 5)
-        )
-        try:
-            for line in response:
-                event = json.loads(line)
-                if event["type"] == "ERROR":
-                    return
-                if event["type"] == "DELETED":
-                    objects.pop(event["object"]["metadata"]["uid"], None)
-                else:
-                    objects[event["object"]["metadata"]["uid"]] = event["object"]
-                yield list(objects.values())
-        finally:
-            response.close()
+        version = listed["metadata"]["resourceVersion"]
+        for event in self.watch(kind, namespace, version=version, seconds=seconds, query=query):
+            if event["type"] == "ERROR":
+                return
+            if event["type"] == "BOOKMARK":
+                continue
+            if event["type"] == "DELETED":
+                objects.pop(event["object"]["metadata"]["uid"], None)
+            else:
+                objects[event["object"]["metadata"]["uid"]] = event["object"]
+            yield list(objects.values())
 
 
 def _brief(body: Json) -> Json:

@@ -8,9 +8,10 @@ import yaml
 
 from tests.e2e.kube import Json
 from tests.e2e.objects import REPORT
-from tests.e2e.plugin import REPOSITORY
+from tests.e2e.process import REPOSITORY
 
 EXAMPLES = REPOSITORY / "deploy" / "examples"
+ADMISSION = REPOSITORY / "deploy" / "admission"
 _CLASSES = REPOSITORY / "deviceclasses"
 
 
@@ -26,7 +27,8 @@ def read_documents(path: Path) -> list[Json]:
 
 def read_device_classes(*, with_extended_resource: bool) -> list[Json]:
     """The device classes, in one of the two forms of ``gpu.nvidia.com``."""
-    names = ["extended-resource/gpu.nvidia.com" if with_extended_resource else "gpu.nvidia.com", "mig.nvidia.com"]
+    plain = "extended-resource/gpu.nvidia.com" if with_extended_resource else "gpu.nvidia.com"
+    names = [plain, "mig.nvidia.com", "topology.gpu.nvidia.com"]
     return [document for name in names for document in read_documents(_CLASSES / f"{name}.yaml")]
 
 

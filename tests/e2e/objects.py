@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tests.e2e.kube import Json
 
@@ -97,6 +97,17 @@ def pod(name: str, *, named: str = "", templated: str = "", grace_s: int = 1, co
     }
 
 
+def pod_with(name: str, claims: Mapping[str, Json], *, command: str = REPORT, cpu: str = "", **spec: Any) -> Json:
+    """A pod with one container that uses these claims: for each entry, where it is from. ``spec`` is added to the pod's."""
+    body = pod(name, command=command)
+    container = body["spec"]["containers"][0]
+    container["resources"] = {"claims": [{"name": entry} for entry in claims]}
+    if cpu:
+        container["resources"]["requests"] = {"cpu": cpu}
+    body["spec"] |= {"resourceClaims": [{"name": entry, **source} for entry, source in claims.items()], **spec}
+    return body
+
+
 def allocation(devices: Sequence[str], *, node: str, pool: str = "", driver: str = DRIVER, config: Sequence[Json] = ()) -> Json:
     """What an allocator writes into a claim's status; the pool is the node's when not given."""
     results = [{"request": "gpus", "driver": driver, "pool": pool or node, "device": device} for device in devices]
@@ -116,7 +127,7 @@ def allocated_devices(body: Json) -> tuple[str, ...]:
 def slice_devices(slices: Sequence[Json]) -> Mapping[str, Json]:
     """All devices of a pool by name, in the order of the slices."""
     ordered = sorted(slices, key=lambda each: str(each["metadata"]["name"]))
-    return {device["name"]: device for each in ordered for device in each["spec"].get("devices", [])}
+    return {device["name"]: device for each in ordered for device in each["spec"].get("devices") or []}
 
 
 def attribute(device: Json, name: str) -> object:
@@ -140,3 +151,5 @@ def is_running(body: Json) -> bool:
 
 
 PodCondition: TypeAlias = Callable[[Json], bool]
+NodePods: TypeAlias = Mapping[str, str]
+"""The node of each pod."""

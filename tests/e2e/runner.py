@@ -13,8 +13,10 @@ from hack.devcluster import cluster
 from hack.devcluster.layout import Layout
 from tests.e2e import identity, manifests
 from tests.e2e.kube import KubeApi
+from tests.e2e.mock_fleet import MockFleet
 from tests.e2e.objects import NAMESPACE
 from tests.e2e.plugin import PluginFolders
+from tests.e2e.release import Release
 from tests.e2e.stage import Stage
 
 _TAIL_LINES = 60
@@ -28,6 +30,8 @@ class Scenario:
     run: Callable[[Stage], str]
     needs_minor: int = 34
     """The first Kubernetes 1.x that can do it."""
+    needs_image: bool = False
+    """The driver runs as pods."""
 
 
 class Suite:
@@ -36,18 +40,28 @@ class Suite:
     def __init__(self) -> None:
         self.scenarios: list[Scenario] = []
 
-    def add(self, name: str, *, needs_minor: int = 34) -> Callable[[Callable[[Stage], str]], Callable[[Stage], str]]:
+    def add(
+        self, name: str, *, needs_minor: int = 34, needs_image: bool = False
+    ) -> Callable[[Callable[[Stage], str]], Callable[[Stage], str]]:
         """Make the decorated function the scenario ``name``."""
 
         def register(run: Callable[[Stage], str]) -> Callable[[Stage], str]:
-            self.scenarios.append(Scenario(name=name, run=run, needs_minor=needs_minor))
+            self.scenarios.append(Scenario(name=name, run=run, needs_minor=needs_minor, needs_image=needs_image))
             return run
 
         return register
 
 
 def run_scenarios(stage: Stage, scenarios: Sequence[Scenario], dumps: Path) -> int:
-    """Run all, print a line each and the sum; how many failed."""
+    """Run all, print a line each and the sum; how many failed. However it ends, no process of the driver stays."""
+    try:
+        return _run_all(stage, scenarios, dumps)
+    finally:
+        for process in (*stage.controllers, *stage.plugins):
+            process.kill()
+
+
+def _run_all(stage: Stage, scenarios: Sequence[Scenario], dumps: Path) -> int:
     failed = 0
     width = max(len(scenario.name) for scenario in scenarios)
     able = [scenario for scenario in scenarios if scenario.needs_minor <= stage.minor]
@@ -85,7 +99,7 @@ def dump_state(stage: Stage, name: str, trace: str, dumps: Path) -> None:
     folder = dumps / name.replace(" ", "-").replace("/", "-")
     folder.mkdir(parents=True, exist_ok=True)
     texts = {"trace.txt": trace}
-    logs = {f"plugin-{plugin.pod_uid[:8]}.log": plugin.log_path for plugin in stage.plugins}
+    logs = {each.log_path.name: each.log_path for each in (*stage.controllers, *stage.plugins)}
     logs |= {f"{part}.log": stage.layout.logs / f"{part}.log" for part in ("kubelet", "containerd", "scheduler", "kcm")}
     for file, path in logs.items():
         texts[file] = path.read_text(errors="replace") if path.exists() else "(none)"
@@ -96,7 +110,7 @@ def dump_state(stage: Stage, name: str, trace: str, dumps: Path) -> None:
     for file, text in texts.items():
         (folder / file).write_text(text)
     sys.stderr.write(f"--- {name} failed; everything is in {folder}\n{trace}\n")
-    for file in [*list(logs)[: len(stage.plugins)], "pods.txt"]:
+    for file in [*list(logs)[: len(stage.controllers) + len(stage.plugins)], "pods.txt"]:
         tail = "\n".join(texts[file].splitlines()[-_TAIL_LINES:])
         sys.stderr.write(f"--- the end of {file}\n{tail}\n")
     sys.stderr.flush()
@@ -115,17 +129,22 @@ def make_stage(layout: Layout) -> Stage:
     api = KubeApi(layout.admin_kubeconfig)
     for body in [manifests.namespace(NAMESPACE), *manifests.read_device_classes(with_extended_resource=False)]:
         api.apply(body)
-    identity.write_account(api)
-    kubeconfig = layout.home / "plugin.kubeconfig"
-    identity.write_kubeconfig(api, layout.admin_kubeconfig, layout.node, kubeconfig)
+    identity.write_accounts(api, Release(layout=layout).render("kubelet-plugin-rbac", "controller-rbac"))
+    kubeconfigs = identity.write_kubeconfigs(api, layout)
     folders = PluginFolders(
         kubelet_root=layout.kubelet_root,
         cdi_root=layout.cdi_root,
-        kubeconfig=kubeconfig,
+        kubeconfig=kubeconfigs[identity.PLUGIN],
         node=layout.node,
         logs=layout.home / "plugin-logs",
     )
-    return Stage(layout=layout, api=api, folders=folders)
+    return Stage(
+        layout=layout,
+        api=api,
+        folders=folders,
+        controller_kubeconfig=kubeconfigs[identity.CONTROLLER],
+        fleet=MockFleet(layout=layout, api=api),
+    )
 
 
 def _print(line: str) -> None:

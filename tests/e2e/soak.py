@@ -14,7 +14,8 @@ from hack.devcluster.processes import wait_until
 from tests.e2e import objects
 from tests.e2e.kube import Json
 from tests.e2e.objects import NAMESPACE
-from tests.e2e.plugin import REPOSITORY, Plugin
+from tests.e2e.plugin import Plugin
+from tests.e2e.process import REPOSITORY
 from tests.e2e.stage import Stage, expect
 
 _MACHINE = "dgx-h100"
@@ -171,10 +172,10 @@ def build_report(soak: Soak, *, took_s: float, seed: int) -> str:
     )
 
 
-def write_report(text: str) -> Path:
+def write_report(text: str, name: str = "e2e-soak") -> Path:
     """Write the report into ``docs/reports``; the path."""
     date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")
-    path = REPOSITORY / "docs" / "reports" / f"{date}-e2e-soak.md"
+    path = REPOSITORY / "docs" / "reports" / f"{date}-{name}.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import urllib3
 
 from hack.devcluster import cluster
 from hack.devcluster.layout import Layout
 from hack.devcluster.processes import wait_until
 from tests.e2e import objects
+from tests.e2e.controller import Controller
 from tests.e2e.kube import ApiRefused, Json, KubeApi, TimedOut
+from tests.e2e.mock_fleet import MockFleet
 from tests.e2e.objects import NAMESPACE, ContainerView
-from tests.e2e.plugin import Plugin, PluginFailed, PluginFolders
+from tests.e2e.plugin import Plugin, PluginFolders
+from tests.e2e.process import ProcessFailed
 
 POD_WITHIN_S = 120.0
 """A prepare that fails is tried again by the kubelet after 10 to 15 s; several may."""
@@ -37,7 +45,10 @@ class Stage:
     layout: Layout
     api: KubeApi
     folders: PluginFolders
+    controller_kubeconfig: Path
     plugins: list[Plugin] = field(default_factory=list)
+    controllers: list[Controller] = field(default_factory=list)
+    fleet: MockFleet
 
     # -- plugins
 
@@ -176,19 +187,22 @@ class Stage:
         leftover = ""
         try:
             if self._is_inhabited():
-                if self.plugins and not any(plugin.is_running() for plugin in self.plugins):
-                    self.plugins[-1].start()
+                for processes in (self.plugins, self.controllers):
+                    if processes and not any(each.is_running() for each in processes):
+                        processes[-1].start()
                 self._delete_all()
                 leftover = self._describe_leftover()
-        except (TimedOut, PluginFailed) as err:
+        except (TimedOut, ProcessFailed) as err:
             leftover = str(err)
             self._delete_by_force()
-        for plugin in self.plugins:
+        for process in (*self.controllers, *self.plugins):
             try:
-                plugin.stop()
-            except PluginFailed as err:
+                process.stop()
+            except ProcessFailed as err:
                 leftover = leftover or str(err)
+        self.controllers.clear()
         self.plugins.clear()
+        self.fleet.remove_all()
         self.forget_plugin_state()
         expect(not leftover, f"left behind: {leftover}")
 
@@ -221,13 +235,38 @@ class Stage:
         self.stop_component(component)
         self.start_component(component)
 
+    @contextlib.contextmanager
+    def frozen(self, component: str) -> Iterator[None]:
+        """SIGSTOP for one part of the cluster meanwhile: it does nothing, and does not know it."""
+        pid = cluster.read_running(self.layout)[component]
+        if pid is None:
+            raise NotAsExpected(f"{component} does not run")
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    def forget_history(self) -> None:
+        """Etcd forgets all that was until now, and the API server begins anew: who watches from before has to list again.
+
+        Raises:
+            NotAsExpected: etcd was not compacted.
+        """
+        version = self.api.request("GET", self.api.path("Pod", None) + "?limit=1")["metadata"]["resourceVersion"]
+        where = f"http://127.0.0.1:{self.layout.etcd_port}/v3/kv/compaction"
+        answer = urllib3.request("POST", where, json={"revision": version, "physical": True}, timeout=10.0, retries=False)
+        expect(answer.status == 200, f"etcd was not compacted: {answer.status} {answer.data.decode(errors='replace')[:200]}")
+        self.restart("apiserver")
+
     def _is_inhabited(self) -> bool:
         return any(self.api.find(kind, NAMESPACE) for kind in _OURS)
 
     def _delete_all(self) -> None:
         for kind in _OURS:
             for found in self.api.find(kind, NAMESPACE):
-                self.api.delete(kind, NAMESPACE, found["metadata"]["name"])
+                is_on_mock_node = found["spec"].get("nodeName") in self.fleet.names  # no kubelet ends it there
+                self.api.delete(kind, NAMESPACE, found["metadata"]["name"], grace_s=0 if is_on_mock_node else None)
         for kind in ("Pod", "ResourceClaim"):
             self.api.wait(kind, NAMESPACE, lambda found: not found, what=f"no {kind} left", timeout_s=POD_WITHIN_S)
 
@@ -238,7 +277,8 @@ class Stage:
         for found in self.api.find("ResourceClaim", NAMESPACE):
             where = self.api.path("ResourceClaim", NAMESPACE, found["metadata"]["name"])
             no_finalizers = {"metadata": {"finalizers": None}}
-            self.api.request("PATCH", where, no_finalizers, kind="application/merge-patch+json")
+            with contextlib.suppress(ApiRefused):  # one whose parameters have white space: kube-controller-manager frees it
+                self.api.request("PATCH", where, no_finalizers, kind="application/merge-patch+json")
         cluster.stop_component(self.layout, "kubelet")
         (self.layout.kubelet_root / "dra_manager_state").unlink(missing_ok=True)
         cluster.start_component(self.layout, "kubelet")

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from tests.e2e.plugin import REPOSITORY
+from tests.e2e.process import REPOSITORY
 from tests.e2e.runner import Suite
 from tests.e2e.stage import Stage, expect
 

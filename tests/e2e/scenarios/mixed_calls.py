@@ -11,7 +11,7 @@ from driver.pb.dra.v1 import api_pb2
 from tests.e2e import calls, objects
 from tests.e2e.kube import Json
 from tests.e2e.objects import NAMESPACE
-from tests.e2e.plugin import REPOSITORY
+from tests.e2e.process import REPOSITORY
 from tests.e2e.runner import Suite
 from tests.e2e.stage import Stage, expect
 
