@@ -13,6 +13,7 @@ from hack.bench.figure import Figure
 from hack.bench.measures.calls import measure_calls, measure_one_call_of_8
 from hack.bench.measures.growth import measure_callers, measure_held
 from hack.bench.measures.machine import describe_run
+from hack.bench.measures.mig import measure_mig
 from hack.bench.measures.process import measure_idle, measure_memory_after_load, measure_memory_at_start
 from hack.bench.measures.publishing import measure_slices, measure_starts
 from hack.bench.processes import BenchFailed
@@ -20,7 +21,7 @@ from hack.bench.stage import NODE, QUICK, Scale, Stage, many_gpus, stage
 
 Measure = Callable[[Stage], Iterator[Figure]]
 
-OWN_NODE: dict[str, Measure] = {"starts": measure_starts, "slices": measure_slices}
+OWN_NODE: dict[str, Measure] = {"starts": measure_starts, "slices": measure_slices, "mig": measure_mig}
 """They start plugins of their own."""
 ONE_NODE: dict[str, Measure] = {
     "memory-at-start": measure_memory_at_start,

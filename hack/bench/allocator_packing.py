@@ -1,8 +1,7 @@
 """How much of a fleet is placed when as much is asked for as there is, and nobody leaves (topology.md, B2).
 
-``python -m hack.bench.allocator_packing --data FOLDER``: the folder has the openb lists, from the repository of the FGD
-simulator (hkust-adsl/kubernetes-scheduler-simulator, Apache-2.0). Of each list the pods for whole GPUs; random copies are added
-until they ask for all GPUs of the 1,213 nodes; in random order. One JSON line a list, the mean over the seeds.
+``python -m hack.bench.allocator_packing``: of each openb list (``tests/data/openb``) the pods for whole GPUs; random copies are
+added until they ask for all GPUs of the 1,213 nodes; in random order. One JSON line a list, the mean over the seeds.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from driver.cli.simulation.choosers import build_chooser
 from driver.cli.simulation.fleets import build_fleet, read_nodes
 from driver.cli.simulation.replay import Replay
 
+DATA = Path("tests/data/openb")
 LISTS = ("default", "multigpu20", "multigpu30")
 
 
@@ -35,9 +35,9 @@ def build_load(pods: tuple[Arrival, ...], gpus: int, numbers: random.Random) -> 
 
 def measure(data: Path, name: str, policy: str, seed: int) -> float:
     """Percent of the GPUs that are placed."""
-    nodes = read_nodes(data / "openb_node_list_gpu_node.csv")
+    nodes = read_nodes(data / "nodes.csv.gz")
     gpus = sum(len(devices) for _, devices in nodes)
-    pods = build_load(read_arrivals(data / f"openb_pod_list_{name}.csv").pods, gpus, random.Random(seed))
+    pods = build_load(read_arrivals(data / f"pods_{name}.csv.gz").pods, gpus, random.Random(seed))
     replay = Replay(build_chooser(policy, build_fleet(nodes, CelEngine()), seed=seed, rule=None))
     replay.run(pods, lambda _arrived: None)
     return 100 * replay.used / gpus
@@ -46,7 +46,7 @@ def measure(data: Path, name: str, policy: str, seed: int) -> float:
 def main() -> None:
     """Measure each list."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--policy", nargs="*", default=["pack"])
     parser.add_argument("--seeds", type=int, nargs="*", default=list(range(42, 52)))
     args = parser.parse_args()

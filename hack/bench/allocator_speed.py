@@ -62,9 +62,9 @@ def measure(nodes: int, machine: str, decisions: int, seed: int) -> dict[str, ob
         "machine": machine,
         "decisions": decisions,
         "buckets": max(len(list(fleet.view(problem).index.buckets())) for problem in problems.values()),
-        **_percentiles("", decide_ms),
-        **_percentiles("cpu_", cpu_ms),
-        **_percentiles("leave_", leave_ms),
+        **build_percentiles("", decide_ms),
+        **build_percentiles("cpu_", cpu_ms),
+        **build_percentiles("leave_", leave_ms),
         "fleet_built_s": round(built_s, 2),
         "first_decisions_s": round(first_s, 2),
         "resident_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
@@ -72,7 +72,8 @@ def measure(nodes: int, machine: str, decisions: int, seed: int) -> dict[str, ob
     }
 
 
-def _percentiles(prefix: str, values: Sequence[float]) -> dict[str, float]:
+def build_percentiles(prefix: str, values: Sequence[float]) -> dict[str, float]:
+    """Median, 99th percentile and the worst."""
     ordered = sorted(values)
     at = {f"{prefix}p{percent}_ms": len(ordered) * percent // 100 for percent in (50, 99)}
     return {name: round(ordered[index], 3) for name, index in at.items()} | {f"{prefix}max_ms": round(ordered[-1], 3)}

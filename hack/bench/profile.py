@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import functools
 import itertools
 import pstats
 import shutil
@@ -16,24 +17,30 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from driver.cdi.host import HostFacts
-from driver.cdi.store import CdiStore
 from driver.claims.effects import OnStep
-from driver.claims.metadata import MetadataFolder, MetadataPlace
 from driver.claims.model import ClaimRef, Deadline
-from driver.claims.prepare import ClaimPreparer, Surroundings
-from driver.claims.work import Identity
-from driver.cli.backend import OpenedForEachPass, open_mock_backend
+from driver.claims.prepare import ClaimPreparer
+from driver.cli.backend import OpenedForEachPass, open_mock_backend, open_nvml
 from driver.kube.client import KubeClient
 from driver.kube.credentials import read_credentials
-from driver.names import ClaimUID, DeviceName, PoolName
+from driver.kube.events import EventRecorder, Source
+from driver.names import ClaimUID, DeviceName
+from driver.node.claim_parts import build_surroundings
 from driver.node.claim_reader import ApiClaimReader
+from driver.node.ground import NodeGround
+from driver.node.metrics.served import NodeMetrics
+from driver.node.reports import NodeReports
+from driver.node.settings import NodeSettings
+from driver.node.sharing import build_sharing
 from driver.node.state import NodeState
 from driver.resourceslice.attributes import Allocator
 from driver.resourceslice.build import build_devices
 from driver.topology.build import build_topology
+from driver.topology.mig_offer import MigSetting, OfferInputs, build_offers
 from hack.bench.calls import Claim
 from hack.bench.cluster import DRIVER, Author, StandIn
 from hack.bench.figure import percentile
@@ -53,19 +60,21 @@ class Asked:
 
 
 class Steps:
-    """Time between one step's beginning and the next one's, by step, in ms."""
+    """Time between one step's beginning and the next one's, by step, in ms: on the clock, and of this thread's CPU."""
 
     def __init__(self) -> None:
         self.took: dict[str, list[float]] = defaultdict(list)
-        self._last = ("", 0.0)
+        self.cpu: dict[str, float] = defaultdict(float)
+        self._last = ("", 0.0, 0.0)
 
     def begin(self, name: str) -> None:
         """``name`` begins now (nothing does, when it is empty); what was before it ends."""
-        now = time.perf_counter()
-        before, since = self._last
+        now, cpu = time.perf_counter(), time.thread_time()
+        before, since, cpu_since = self._last
         if before:
             self.took[before].append((now - since) * 1000)
-        self._last = (name, now)
+            self.cpu[before] += (cpu - cpu_since) * 1000
+        self._last = (name, time.perf_counter(), time.thread_time())
 
 
 def build_preparer(folder: Path, kubeconfig: Path, on_step: OnStep) -> tuple[ClaimPreparer, list[DeviceName]]:
@@ -73,27 +82,37 @@ def build_preparer(folder: Path, kubeconfig: Path, on_step: OnStep) -> tuple[Cla
     backend = open_mock_backend("dgx-h100", folder / "mock")
     state = NodeState(backend.roots)
     topology = build_topology(OpenedForEachPass(backend).read())
-    devices = build_devices(topology, node_uid="bench", allocator=Allocator.SCHEDULER).devices
-    state.note(topology, devices)
-    owner = f"{DRIVER}/{NODE}"
-    place = MetadataPlace(
-        folder=folder / "m", folder_on_host=folder / "m", cdi_folder=folder / "cdi", driver=DRIVER, owner=owner
+    offers = build_offers(topology, OfferInputs(setting=MigSetting.OFF, has_counters=False))
+    devices = build_devices(topology, node_uid="bench", allocator=Allocator.SCHEDULER, offers=offers).devices
+    state.note(topology, offers, devices)
+    client = KubeClient(read_credentials(str(kubeconfig)))
+    ground = NodeGround(
+        settings=_build_settings(folder),
+        roots=backend.roots,
+        host=HostFacts(backend.roots),
+        client=client,
+        open_nvml=functools.partial(open_nvml, backend),
+        state=state,
+        reports=NodeReports(EventRecorder(client, Source(controller="bench", instance=NODE)), NODE),
     )
-    preparer = ClaimPreparer(
-        Surroundings(
-            folder=folder / "p",
-            identity=Identity(driver=DRIVER, pool=PoolName(NODE)),
-            reader=ApiClaimReader(KubeClient(read_credentials(str(kubeconfig)))),
-            catalog=state,
-            cdi=CdiStore(folder / "cdi", owner),
-            host=HostFacts(backend.roots),
-            report=lambda _: None,
-            on_step=on_step,
-            metadata=MetadataFolder(place),
-        )
-    )
+    metrics = NodeMetrics(ApiClaimReader(client), ground.open_nvml)
+    preparer = ClaimPreparer(replace(build_surroundings(ground, metrics, build_sharing(ground)), on_step=on_step))
     preparer.start()
     return preparer, [DeviceName(device.name) for device in devices]
+
+
+def _build_settings(folder: Path) -> NodeSettings:
+    return NodeSettings(
+        driver_name=DRIVER,
+        node_name=NODE,
+        allocator=Allocator.SCHEDULER,
+        kubelet_root=folder / "kubelet",
+        registry_dir=folder / "registry",
+        plugin_dir=folder / "p",
+        cdi_root=folder / "cdi",
+        mps_dir=folder / "mps",
+        isolates_mps=False,
+    )
 
 
 def prepare_and_release(preparer: ClaimPreparer, claims: list[Claim], begin: Callable[[str], None]) -> None:
@@ -127,9 +146,12 @@ def main(argv: list[str]) -> int:
         time.sleep(3.0)  # the driver files' cache trusts folders that nobody changed for 2 s
         prepare_and_release(preparer, claims[:5], steps.begin)
         steps.took.clear()
+        steps.cpu.clear()
         prepare_and_release(preparer, claims, steps.begin)
+        print("     p50      p95      CPU, ms")
         for name, took in steps.took.items():
-            print(f"{percentile(took, 0.5):8.3f} {percentile(took, 0.95):8.3f} ms  {name}")
+            mean = steps.cpu[name] / arguments.count
+            print(f"{percentile(took, 0.5):8.3f} {percentile(took, 0.95):8.3f} {mean:8.3f}  {name}")
         profiler = cProfile.Profile(time.thread_time)
         profiler.runcall(prepare_and_release, preparer, claims, steps.begin)
         pstats.Stats(profiler).strip_dirs().sort_stats("tottime").print_stats(arguments.lines)

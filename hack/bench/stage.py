@@ -27,13 +27,15 @@ START_MARGIN_S = 0.05
 class PluginNode:
     """Folders of a node, its kubelet, and the plugin's process on them."""
 
-    def __init__(self, folder: Path, cluster: Cluster, machine: str, gpus: int) -> None:
+    def __init__(self, folder: Path, cluster: Cluster, machine: str, gpus: int, *, mig: str = "off") -> None:
+        """``gpus`` is how many devices it publishes, MIG devices among them."""
         self.folder = folder
         self.folder.mkdir(parents=True, exist_ok=True)
         self.gpus = gpus
         self.mock_state = folder / "mock"
         self._cluster = cluster
         self._machine = machine
+        self._mig = mig
         self._kubelet = FakeKubelet(folder / "reg")
         self._kubelet.start()
         self._child: Child | None = None
@@ -106,7 +108,7 @@ class PluginNode:
             "--kubeconfig": self._cluster.kubeconfig,
         }
         words = [f"{flag}={value}" for flag, value in folders.items()]
-        return [program, "kubelet-plugin", f"--nvml=mock:{self._machine}", f"--node-name={NODE}", *words]
+        return [program, "kubelet-plugin", f"--nvml=mock:{self._machine}", f"--mig={self._mig}", f"--node-name={NODE}", *words]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,7 +49,7 @@ class _Starts:
         self.memory_mb.append(read_memory_mb(node.pid)["rss"])
         seen = stage.cluster.requests() or []
         self.asked = _words(seen)
-        self.writes.append(_count_writes(seen))
+        self.writes.append(count_writes(seen))
         creates = [at - node.started_at for at, verb, kind in seen if (verb, kind) == ("create", "resourceslices")]
         self.first_slice_s += creates[:1]
         self.stop_s.append(node.stop())
@@ -61,7 +61,7 @@ class _Starts:
         time.sleep(stage.scale.quiet_s)
         seen = stage.cluster.requests() or []
         self.asked_again = _words(seen)
-        self.writes_again.append(_count_writes(seen))
+        self.writes_again.append(count_writes(seen))
 
 
 def measure_starts(stage: Stage) -> Iterator[Figure]:
@@ -133,7 +133,8 @@ def _start_floor(stage: Stage, number: int) -> float:
         child.end()
 
 
-def _count_writes(seen: list[tuple[float, str, str]]) -> float:
+def count_writes(seen: list[tuple[float, str, str]]) -> float:
+    """How many of these requests change something."""
     return float(sum(1 for _, verb, _ in seen if verb in WRITES))
 
 
