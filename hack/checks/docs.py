@@ -1,4 +1,6 @@
-"""The documents, and the program's help and messages, name nothing that is not there: files, headings, pages, make targets.
+"""The documents, and the program's help and messages, name nothing that is not there.
+
+Files, headings, pages, make targets; in commands flags, values of the chart, manifests.
 
 python -m hack.checks.docs
 """
@@ -10,6 +12,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from hack.checks.commands import find_wrong, split_commands
+from hack.checks.snippets import find_faults, parse_blocks
 from hack.checks.tree import REPOSITORY, list_files
 
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -58,6 +62,14 @@ def find_dead_pages(repository: Path, path: Path, text: str) -> Iterator[str]:
             yield f"{path}: names {name}, which does not exist"
 
 
+def find_dead_commands(repository: Path, path: Path, text: str) -> Iterator[str]:
+    """One line for each fence, and for each command in a block, that cannot be right."""
+    yield from (f"{path}:{fault}" for fault in find_faults(text))
+    for block in parse_blocks(text):
+        for words in split_commands(block.text) if block.language == "sh" else ():
+            yield from (f"{path}:{block.line}: {' '.join(words[:4])}: {wrong}" for wrong in find_wrong(words, repository))
+
+
 def main(repository: Path = REPOSITORY) -> int:
     """Prints what the documents name wrongly; returns an exit status."""
     targets = parse_targets((repository / "Makefile").read_text())
@@ -66,6 +78,7 @@ def main(repository: Path = REPOSITORY) -> int:
         if path.suffix == ".md":
             text = (repository / path).read_text()
             found += [*find_dead_links(repository, path, text), *find_dead_targets(path, text, targets)]
+            found += find_dead_commands(repository, path, text)
         if path.suffix == ".md" or (path.suffix == ".py" and path.parts[0] == "driver"):
             found += find_dead_pages(repository, path, (repository / path).read_text())
     for line in found:

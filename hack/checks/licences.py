@@ -26,6 +26,10 @@ ALLOWED = frozenset(
         *("MPL-2.0", "Mozilla Public License 2.0 (MPL 2.0)"),
     }
 )
+READ: Mapping[str, list[str]] = {
+    "promql-parser": ["MIT"],  # its LICENSE file says so, its metadata nothing
+}
+"""Packages that name none, and whose text somebody has read."""
 _PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==", re.MULTILINE)
 _CLASSIFIER = "License :: OSI Approved :: "
 
@@ -60,7 +64,7 @@ def read_licences(names: Iterable[str]) -> dict[str, list[str]]:
     found = {}
     for name in names:
         try:
-            found[name] = list_licences(metadata.metadata(name))
+            found[name] = list_licences(metadata.metadata(name)) or READ.get(name, [])
         except metadata.PackageNotFoundError:
             continue
     return found

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from driver.resourceslice.attributes import WHOLE_GPU_ROWS, Row
+from driver.resourceslice.partitions import PARTITION_ROWS, PartitionRow
 
 _HEAD = """\
 # Attributes and capacities
 
-<!-- Made by `python -m hack.docs` from driver/resourceslice/attributes.py. Change that file, not this one. -->
+<!-- Made by `python -m hack.docs` from driver/resourceslice/attributes.py and partitions.py. Change these, not this page. -->
 
 What a selector in a ResourceClaim or DeviceClass can ask of a whole GPU. A name without a domain belongs to the driver, so
 CEL reads it as `device.attributes["gpu.nvidia.com"].productName` or `device.capacity["gpu.nvidia.com"].memory`; one with a
@@ -33,14 +34,30 @@ islands. Only NVLink makes a set: two GPUs on one PCIe switch are no pair. `coun
 `matchAttribute: gpu.nvidia.com/nvlinkQuad` gives four GPUs on a ring of NVLinks, `count: 2` with `nvlinkPair` two with a direct
 or switched link.
 
-A GPU in MIG mode is not published as a whole GPU: it and its partitions would be offered at the same time.
+A GPU in MIG mode is not published as a whole GPU, unless claims make and remove its MIG devices ([mig.md](mig.md)): shared
+counters then see to it that it and its parts are never given out at the same time.
+"""
+_MIG = """
+## MIG devices
 
+Of the class `mig.nvidia.com`. Same names, types and forms as NVIDIA's, and the last two of ours.
+
+"""
+_MIG_END = """\
+| `memorySlice0`, … | quantity | The memory slices of a MIG device that is there, where they fit into the budget. | `1` |
+"""
+_TAINTS = """
 ## Taints
 
 | key | effect | meaning |
 | --- | --- | --- |
 | `gpu.nvidia.com/allocator` = `controller` | NoSchedule | the device is the controller's; kube-scheduler leaves it alone |
+| `gpu.nvidia.com/allocator` = `draining` | NoSchedule | it changes sides, and nobody allocates it ([fence.md](fence.md)) |
 | `gpu.nvidia.com/gpu-lost` | NoSchedule | the node no longer has the device, and a claim still holds it |
+| `gpu.nvidia.com/driver-away` | NoSchedule | the node's driver has not answered for a minute: nothing can be prepared there |
+| `gpu.nvidia.com/mig-leftover` | NoSchedule | a MIG instance whose claim is gone still lies there, and will be removed |
+| `gpu.nvidia.com/xid`, `ecc`, `recovery`, `nvlink`, `remapped-rows`, `thermal`, `power-brake`, `unmonitored` \
+| NoSchedule, NoExecute or None | something is wrong with the GPU, or worth knowing ([health.md](health.md)) |
 """
 
 
@@ -48,8 +65,9 @@ def render_attributes_page() -> str:
     """The whole page."""
     nvidias = "".join(_line(row) for row in WHOLE_GPU_ROWS if row.is_nvidias)
     ours = "".join(_line(row) for row in WHOLE_GPU_ROWS if not row.is_nvidias)
-    return f"{_HEAD}{_NVIDIAS}{_TABLE}{nvidias}{_OURS}{_TABLE}{ours}{_SETS}"
+    mig = "".join(_line(row) for row in PARTITION_ROWS)
+    return f"{_HEAD}{_NVIDIAS}{_TABLE}{nvidias}{_OURS}{_TABLE}{ours}{_SETS}{_MIG}{_TABLE}{mig}{_MIG_END}{_TAINTS}"
 
 
-def _line(row: Row) -> str:
+def _line(row: Row | PartitionRow) -> str:
     return f"| `{row.name}` | {row.type} | {row.meaning} | `{row.example}` |\n"
