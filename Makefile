@@ -141,6 +141,11 @@ e2e-soak: setup ## The same with the long counts; writes a dated report
 	$(call say,end to end with long counts)
 	@PYTHON=$(BIN)/python hack/devcluster/e2e.sh --soak $(ARGS)
 
+.PHONY: image
+image: ## Build the image where no registry is at hand, as build/gpu-dra.tar (else: docker build .)
+	$(call say,image)
+	@hack/image/build.sh $(ARGS)
+
 .PHONY: bench
 bench: setup ## Measure: one JSON line a figure
 	$(call say,benchmark)
@@ -190,6 +195,10 @@ proto-check: setup ## The stubs of driver/pb follow from proto/
 .PHONY: docs
 docs: setup ## Make the pages that follow from the code, such as docs/attributes.md
 	@$(BIN)/python -m hack.docs
+
+.PHONY: manifests
+manifests: ## Render the chart as plain manifests: deploy/manifests
+	@hack/manifests.sh
 
 .PHONY: requirements
 requirements: ## Pin the requirements anew from pyproject.toml

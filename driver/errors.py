@@ -9,6 +9,7 @@
         UnknownDevice          a result names a device that this node does not have
         DeviceInUse            another claim holds the device
         DeviceNotReady         a device node or library that the container needs is missing
+        MigRefused             NVML refuses to make or remove a MIG device, or somebody else's lies in its place
         ConfigInvalid          an opaque config is wrong; lists every fault with its field path
         ClaimBusy              a lock or a step did not end before the call's deadline; ask again
         RecordUnreadable       this claim's record is set aside as corrupt
@@ -17,7 +18,7 @@
       ApiError                 the API server refused a request, or could not be reached
         NotFound  Conflict  Forbidden  Invalid  Gone  TooManyRequests  ApiUnreachable
       Fatal                    the process must stop and touch nothing
-        SettingsInvalid  MachineInvalid  AnotherPublisher  SocketPathTooLong  SocketUnusable
+        SettingsInvalid  MachineInvalid  AnotherPublisher  SocketPathTooLong  SocketUnusable  LeadershipLost
 
 The first split is by whose business the error is: the claim's user, the hardware, the cluster, or the operator. A library's
 exception never leaves the package that owns the library; it is chained (``raise ... from``) to one of these. A message says
@@ -67,6 +68,10 @@ class DeviceNotReady(ClaimError):
 
 class ClaimBusy(ClaimError):
     """A lock was not had, or a step did not end, before the call's deadline; the kubelet asks again."""
+
+
+class MigRefused(ClaimError):
+    """A MIG device cannot be made or removed now: NVML refuses, or another instance is in its place; retryable."""
 
 
 class RecordUnreadable(ClaimError):
@@ -166,3 +171,9 @@ class SocketPathTooLong(Fatal):
 
 class SocketUnusable(Fatal):
     """A socket cannot be served: its folder cannot be made, something else stands at its path, or a live process holds it."""
+
+
+class LeadershipLost(Fatal):
+    """The lease that this controller held is another's, gone, or was not renewed in time: whatever it knows may be old."""
+
+    exit_code = 4

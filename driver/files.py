@@ -8,42 +8,96 @@ import os
 import secrets
 import stat
 import time
-from pathlib import Path
+from typing import TypeAlias
+
+StrPath: TypeAlias = str | os.PathLike[str]
+"""A path; as text where a claim is prepared."""
 
 _SUFFIX = ".tmp"
 _LEFTOVER_AGE_S = 60.0
 """Older temporary files belong to a process that died between two system calls; both take milliseconds."""
 
 
-def write_atomically(path: Path, data: bytes, *, mode: int, sync_file: bool = True, sync_folder: bool) -> None:
+def write_atomically(
+    path: StrPath, data: bytes, *, mode: int, sync_file: bool = True, sync_folder: bool, has_one_writer: bool = False
+) -> None:
     """Put ``data`` at ``path``: a reader sees the old file or the new one, never a part (B51).
 
     The temporary file is hidden and ends in ``.tmp``, which readers of CDI folders pass over. ``sync_file`` makes the
-    content survive a loss of power, ``sync_folder`` the name.
+    content survive a loss of power, ``sync_folder`` the name. Whoever holds a lock for the file says ``has_one_writer``: what
+    a killed process left of it then has a name that is known (``name_temporary``), and is written over.
 
     Raises:
         OSError
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_SUFFIX}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    whole = os.fspath(path)
+    folder = os.path.dirname(whole)
+    temporary = name_temporary(whole, "" if has_one_writer else f".{secrets.token_hex(4)}")
     try:
-        try:
-            os.fchmod(descriptor, mode)
-            _write_all(descriptor, data)
-            if sync_file:
-                os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        temporary.replace(path)
+        _write_new(temporary, data, mode=mode, sync_file=sync_file)
+        os.replace(temporary, whole)
     except BaseException:
         with contextlib.suppress(OSError):
-            temporary.unlink()
+            os.unlink(temporary)
         raise
     if sync_folder:
-        sync(path.parent)
+        sync(folder or ".")
 
 
-def sync(folder: Path) -> None:
+def name_temporary(path: str, word: str = "") -> str:
+    """What a file is called until it is whole."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}.{name}{word}{_SUFFIX}"
+
+
+def _write_new(path: str, data: bytes, *, mode: int, sync_file: bool) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except FileExistsError:  # of a process that was killed
+        os.unlink(path)
+        descriptor = os.open(path, flags, 0o600)
+    try:
+        if mode != 0o600:
+            os.fchmod(descriptor, mode)
+        _write_all(descriptor, data)
+        if sync_file:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def delete(path: StrPath) -> bool:
+    """Delete a file; that there is none is no error, and answers False.
+
+    Raises:
+        OSError
+    """
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def make_folder(folder: StrPath, *, mode: int) -> None:
+    """Make the folder, and those above it, with this mode whatever the umask is; one that is there keeps its own.
+
+    Raises:
+        OSError
+    """
+    try:
+        os.mkdir(folder, 0o777)
+    except FileNotFoundError:
+        os.makedirs(folder, exist_ok=True)
+    except FileExistsError:
+        if not os.path.isdir(folder):
+            raise
+        return
+    os.chmod(folder, mode)
+
+
+def sync(folder: StrPath) -> None:
     """Make the folder's names survive a loss of power."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -57,7 +111,7 @@ def is_temporary(name: str) -> bool:
     return name.startswith(".") and name.endswith(_SUFFIX)
 
 
-def delete_leftovers(folder: Path, prefix: str, *, now_s: float | None = None) -> int:
+def delete_leftovers(folder: StrPath, prefix: str, *, now_s: float | None = None) -> int:
     """Delete temporary files that a killed process left for files whose name begins with ``prefix``; how many.
 
     Young ones stay: they may be another instance's work.
@@ -70,7 +124,7 @@ def delete_leftovers(folder: Path, prefix: str, *, now_s: float | None = None) -
                 continue
             with contextlib.suppress(FileNotFoundError):
                 if entry.stat(follow_symlinks=False).st_mtime < limit:
-                    Path(entry.path).unlink()
+                    os.unlink(entry.path)
                     deleted += 1
     return deleted
 
@@ -79,7 +133,7 @@ class NotPlainFile(OSError):
     """A folder, a link, a pipe: nothing that this program wrote."""
 
 
-def read_bounded(path: Path, max_bytes: int) -> bytes:
+def read_bounded(path: StrPath, max_bytes: int) -> bytes:
     """The file's bytes, at most ``max_bytes`` and one; the caller refuses what is longer.
 
     Raises:
@@ -93,15 +147,21 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
             raise NotPlainFile(err.errno, "it is a link or a socket", str(path)) from err
         raise
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
             raise NotPlainFile(errno.EINVAL, "it is no plain file", str(path))
-        return _read(descriptor, max_bytes + 1)
+        return _read(descriptor, max_bytes + 1, found.st_size)
     finally:
         os.close(descriptor)
 
 
-def _read(descriptor: int, wanted: int) -> bytes:
-    parts = []
+def _read(descriptor: int, wanted: int, size: int) -> bytes:
+    """At most ``wanted`` bytes; a file that has the ``size`` that it had is read in one go."""
+    data = os.read(descriptor, min(wanted, size + 1))
+    if len(data) <= size:
+        return data
+    parts = [data]
+    wanted -= len(data)
     while wanted > 0 and (part := os.read(descriptor, min(wanted, 1 << 20))):
         parts.append(part)
         wanted -= len(part)
@@ -109,6 +169,7 @@ def _read(descriptor: int, wanted: int) -> bytes:
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
+    written = os.write(descriptor, data)
+    view = memoryview(data)[written:]
     while view:
         view = view[os.write(descriptor, view) :]

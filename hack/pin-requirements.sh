@@ -14,4 +14,5 @@ pin() {
         --generate-hashes --no-emit-index-url --no-header --no-annotate "$@"
 }
 pin pyproject.toml --output-file requirements.txt
-pin pyproject.toml --group dev --constraint requirements.txt --output-file requirements-dev.txt
+pin pyproject.toml --extra kubeconfig-plugins --group dev --constraint requirements.txt --output-file requirements-dev.txt
+printf 'hatchling>=1.27\n' | pin - --constraint requirements-dev.txt --output-file requirements-build.txt

@@ -34,6 +34,15 @@ def logging_as_it_was() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def _umask_as_it_was() -> Iterator[None]:
+    """A test that runs ``kubelet-plugin`` in its own process leaves no umask behind for those that make folders."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture(autouse=True)
 def _logging_as_it_was() -> Iterator[None]:
     """A test that runs a command starts the program's logging; later tests, in random order, would miss events."""
     with logging_as_it_was():

@@ -81,6 +81,13 @@ class HealthBoard:
         for changed in watchers:
             changed()
 
+    def say_again(self) -> None:
+        """Have the streams say what was said last: the kubelet forgets it when another instance's stream ends."""
+        with self._lock:
+            watchers = tuple(self._watchers.values())
+        for changed in watchers:
+            changed()
+
     def snapshot(self) -> tuple[DeviceHealth, ...]:
         """What was posted last."""
         with self._lock:

@@ -56,7 +56,12 @@ class FuzzNode:
         """A claim as kube-scheduler would leave it."""
         results = [{"request": "gpus", "driver": DRIVER, "pool": NODE, "device": each} for each in devices]
         status = {"allocation": {"devices": {"results": results}}}
-        made = self.api.create("resourceclaims", {"metadata": {"name": name, "namespace": "team"}, "spec": {}})
+        request = {
+            "name": "gpus",
+            "exactly": {"deviceClassName": DRIVER, "allocationMode": "ExactCount", "count": len(devices)},
+        }
+        spec = {"devices": {"requests": [request]}}
+        made = self.api.create("resourceclaims", {"metadata": {"name": name, "namespace": "team"}, "spec": spec})
         self.api.edit("resourceclaims", name, lambda now: now | {"status": status}, namespace="team", is_status=True)
         return ClaimRef(namespace="team", name=name, uid=ClaimUID(made["metadata"]["uid"]))
 
@@ -139,7 +144,9 @@ class FuzzNode:
         }
         words = [f"{flag}={value}" for flag, value in flags.items()]
         program = str(Path(sys.executable).with_name("gpu-dra"))
-        child = Child([program, "kubelet-plugin", "--nvml=mock:dgx-h100", f"--node-name={NODE}", *words], self._log)
+        child = Child(
+            [program, "kubelet-plugin", "--nvml=mock:dgx-h100", "--mig=off", f"--node-name={NODE}", *words], self._log
+        )
         wait_until(lambda: len(self.devices()) == GPUS, "the GPUs to be published")
         self.kubelet.wait_registered(DRIVER, timeout_s=30)
         return child

@@ -13,7 +13,7 @@ import pytest
 from driver.api.resource_v1 import Attribute, Device, Taint
 from driver.resourceslice import publish
 from driver.resourceslice.content import SliceContent
-from driver.resourceslice.publish import PublishState
+from driver.resourceslice.publish_reports import PublishState
 from tests.fakes.kube_api import FakeKubeApi, Fault
 from tests.fakes.publishing_node import SOON_S, Json, PublishingNode, eventually
 from tests.fakes.slices import as_json, content, counters, device, existing

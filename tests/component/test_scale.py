@@ -15,7 +15,8 @@ from driver.kube.resources import RESOURCE_SLICES, Selection
 from driver.kube.watch import Watcher, WatchPace
 from driver.names import PoolName
 from driver.resourceslice.diff import PoolIdentity
-from driver.resourceslice.publish import Publisher, PublisherReports
+from driver.resourceslice.publish import Publisher
+from driver.resourceslice.publish_reports import PublisherReports
 from driver.resourceslice.publisher_lock import FilePublisherLock
 from tests.fakes.kube_api import FakeKubeApi
 from tests.fakes.slices import content

@@ -69,7 +69,7 @@ def test_environment_names_the_folders_that_a_plugin_needs(tmp_path: Path) -> No
 def test_every_binary_has_a_committed_module(version: str) -> None:
     """Each module folder has a go.sum, so that what is built is what was reviewed."""
     binaries = list(plan_binaries(Layout(kube_version=version)))
-    assert {binary.module.name for binary in binaries} == {f"kubernetes-{version}", "etcd", "containerd", "cni"}
+    assert {binary.module.name for binary in binaries} == {f"kubernetes-{version}", "etcd", "containerd", "cni", "helm"}
     assert all((binary.module / "go.sum").exists() for binary in binaries)
     kubelet = next(binary for binary in binaries if binary.output.name == "kubelet")
     assert f"gitVersion=v{version}" in kubelet.ldflags

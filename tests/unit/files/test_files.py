@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from driver.files import NotPlainFile, delete_leftovers, read_bounded, write_atomically
+from driver.files import (
+    NotPlainFile,
+    delete_leftovers,
+    is_temporary,
+    make_folder,
+    name_temporary,
+    read_bounded,
+    write_atomically,
+)
 
 
 def write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
@@ -25,6 +33,22 @@ def test_a_file_is_replaced_whole_with_the_asked_mode(tmp_path: Path) -> None:
         assert path.read_bytes() == data
         assert stat.S_IMODE(path.stat().st_mode) == mode
     assert [each.name for each in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_folder_has_the_asked_mode_whatever_the_umask_and_keeps_it(tmp_path: Path) -> None:
+    """The plugin's umask is 077; runtimes and MPS clients of other users read below these folders."""
+    folder = tmp_path / "above" / "folder"
+    for mode in (0o755, 0o700):
+        old = os.umask(0o077)
+        make_folder(folder, mode=mode)
+        os.umask(old)
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+
+
+def test_a_file_in_a_folders_place_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"")
+    with pytest.raises(FileExistsError):
+        make_folder(tmp_path / "a", mode=0o755)
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -90,19 +114,35 @@ def test_content_is_synced_before_the_name_and_the_name_where_it_must_last(
 ) -> None:
     """A loss of power must find the old file or the new one, and a record for good once it was answered."""
     done: list[str] = []
-    fsync, replace = os.fsync, Path.replace
+    fsync, replace = os.fsync, os.replace
 
     def say_fsync(descriptor: int) -> None:
         done.append("sync folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "sync file")
         fsync(descriptor)
 
-    def say_replace(path: Path, target: Path) -> Path:
+    def say_replace(source: str, target: str) -> None:
         done.append("rename")
-        return replace(path, target)
+        replace(source, target)
 
     monkeypatch.setattr(os, "fsync", say_fsync)
-    monkeypatch.setattr(Path, "replace", say_replace)
+    monkeypatch.setattr(os, "replace", say_replace)
     write_atomically(tmp_path / "a", b"x", mode=0o600, sync_folder=True)
     write_atomically(tmp_path / "b", b"x", mode=0o600, sync_folder=False)
     write_atomically(tmp_path / "c", b"x", mode=0o600, sync_file=False, sync_folder=False)
     assert done == ["sync file", "rename", "sync folder", "sync file", "rename", "rename"]
+
+
+def test_what_a_killed_process_left_is_written_over_where_one_writes_alone(tmp_path: Path) -> None:
+    """Its name is known, so that whoever deletes the file deletes the half of it too."""
+    half = Path(name_temporary(str(tmp_path / "a.json")))
+    half.write_text("a part of somethi")
+    write_atomically(tmp_path / "a.json", b"whole", mode=0o644, sync_folder=False, has_one_writer=True)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a.json", b"whole")]
+    assert (half.name, is_temporary(half.name)) == (".a.json.tmp", True)
+
+
+def test_a_folder_in_the_place_of_a_half_written_file_is_an_error_and_stays(tmp_path: Path) -> None:
+    (tmp_path / ".a.json.tmp").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        write_atomically(tmp_path / "a.json", b"whole", mode=0o644, sync_folder=False, has_one_writer=True)
+    assert [path.name for path in tmp_path.iterdir()] == [".a.json.tmp"]

@@ -153,3 +153,14 @@ def test_v1alpha1_says_the_same_and_no_timeout() -> None:
 
 def test_a_message_that_is_not_utf8_is_sent_without_what_cannot_be() -> None:
     assert first_v1(HealthStreams(board_of(device(0, message="bad \udcff")))).devices[0].message == "bad ?"
+
+
+def test_what_was_said_is_said_again_on_demand() -> None:
+    """The kubelet forgets a driver's devices when the stream of any of its instances ends."""
+    board, woken = HealthBoard(), []
+    board.watch(lambda: woken.append("one"))
+    forget = board.watch(lambda: woken.append("two"))
+    board.say_again()
+    forget()
+    board.say_again()
+    assert sorted(woken) == ["one", "one", "two"]
