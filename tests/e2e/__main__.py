@@ -43,6 +43,13 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         help="how many pods a soak creates (default: node 500, controller 2,000), or how many steps of each kind that of MIG "
         "takes (500)",
     )
+    parser.add_argument(
+        "--tries",
+        type=int,
+        default=1,
+        metavar="N",
+        help="begin a scenario that fails again, up to N runs of it; one that passes then is told of as unsteady (CI: 2)",
+    )
     parser.add_argument("--keep", action="store_true", help="leave the node running afterwards")
     parser.add_argument("--list", action="store_true", help="print the scenarios' names, and run none")
     return parser.parse_args(argv)
@@ -68,7 +75,10 @@ def run(arguments: argparse.Namespace) -> int:
         cluster.bring_up(layout, _say)
         stage = runner.make_stage(layout)
         stage.clear()
-        failed = _soak(stage, arguments, dumps) if arguments.soak else runner.run_scenarios(stage, chosen, dumps)
+        if arguments.soak:
+            failed = _soak(stage, arguments, dumps)
+        else:
+            failed = runner.run_scenarios(stage, chosen, dumps, tries=arguments.tries)
         _say(f"{time.monotonic() - began:.0f} s on Kubernetes {layout.kube_version}")
         return 1 if failed else 0
     finally:
