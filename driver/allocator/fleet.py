@@ -24,7 +24,9 @@ from driver.allocator.taints import Fence
 _MOST_INDEXES = 24
 """Each is as large as the fleet has nodes."""
 _MOST_VIEWS = 512
-"""Each is as large as its index has had buckets."""
+"""Each is as large as its index has buckets, and ``_SPARE_ANSWERS`` more."""
+_SPARE_ANSWERS = 1000
+"""Of a view, to buckets that are no more. GPUs are divided in ever new ways, of which few come again."""
 _STEPS_A_DECISION = 30_000
 """Steps of all searches of one decision. What is left is searched when the problem is met again."""
 _MOST_CHANGES = 50_000
@@ -88,7 +90,10 @@ class Fleet:
             self._holdings[holding] -= 1
             if self._holdings[holding] <= 0:
                 del self._holdings[holding]
-                self._of_pool.get(holding.device[:2], set()).discard(holding)
+                pool = holding.device[:2]
+                self._of_pool[pool].discard(holding)
+                if not self._of_pool[pool]:
+                    del self._of_pool[pool]
             self._touch(holding)
 
     @property
@@ -197,6 +202,14 @@ class Index:
         """Each bucket with its nodes in order of name."""
         yield from self._buckets.items()
 
+    def __len__(self) -> int:
+        """How many buckets there are."""
+        return len(self._buckets)
+
+    def __contains__(self, key: BucketKey) -> bool:
+        """Whether there is such a bucket now."""
+        return key in self._buckets
+
     def key_of(self, name: str) -> BucketKey | None:
         """The bucket of a node, None where the fleet has no such node."""
         return self._key_of.get(name)
@@ -248,6 +261,8 @@ class View:
             search = NodeSearch(self.problem, self.index.statics(key), self.index.taken(name))
             known = self._answers[key] = search.run()
             self.steps += search.steps
+            if len(self._answers) > 2 * len(self.index) + _SPARE_ANSWERS:
+                self._answers = {each: answer for each, answer in self._answers.items() if each in self.index}
         return known
 
 

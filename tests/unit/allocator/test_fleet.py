@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 
 from hypothesis import given, settings
@@ -11,6 +12,8 @@ from driver.allocator.decide import explain, place
 from driver.allocator.device_node import DeviceId
 from driver.allocator.fleet import Fleet, Holding
 from driver.allocator.pools import Pool
+from driver.allocator.search import Found, NotFound
+from driver.allocator.tables import positions_of
 from tests.unit.allocator.cases import (
     CLASSES,
     DRIVER,
@@ -122,6 +125,22 @@ def test_views_that_nobody_asked_for_long_are_made_anew() -> None:
         fleet.release(held)
     fleet.hold(held)
     assert place(fleet, problem(ask(request(selectors=[selector("model == m0")])))) is None
+
+
+def test_states_of_nodes_that_are_gone_leave_no_answer_behind() -> None:
+    """A node is taken in ever new ways for months; what was answered for each of them must not be kept for ever."""
+
+    def count_answers() -> int:
+        return sum(isinstance(each, Found | NotFound) for each in gc.get_objects())
+
+    before = count_answers()
+    fleet = fleet_of({"a": gpus(16)})
+    for mask in range(1, 5001):
+        held = [Holding(device=fleet.nodes["a"].ids[at]) for at in positions_of(mask)]
+        fleet.hold(held)
+        assert place(fleet, PROBLEMS[0]) is not None
+        fleet.release(held)
+    assert count_answers() - before <= 1100
 
 
 def test_pools_of_other_nodes_do_not_touch_this_one() -> None:
