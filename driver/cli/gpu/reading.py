@@ -119,7 +119,7 @@ def _read_volumes(client: KubeClient, cluster: Cluster, notes: list[str]) -> Non
     tell(_list_if_served(client, VOLUMES, without, notes), cluster.note_volume)
     tell(_list_if_served(client, VOLUME_CLAIMS, without, notes), cluster.note_volume_claim)
     if len(notes) == before:
-        cluster.note_volumes_listed(claims=True, volumes=True)
+        cluster.volumes.note_listed(claims=True, volumes=True)
 
 
 def _list(client: KubeClient, resource: Resource[T]) -> Sequence[T]:

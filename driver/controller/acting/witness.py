@@ -58,7 +58,7 @@ class Witness:
         if source not in self._synced:
             self._synced.add(source)
             if source in {Source.VOLUMES, Source.VOLUME_CLAIMS}:
-                self._cluster.note_volumes_listed(claims=source is Source.VOLUME_CLAIMS, volumes=source is Source.VOLUMES)
+                self._cluster.volumes.note_listed(claims=source is Source.VOLUME_CLAIMS, volumes=source is Source.VOLUMES)
 
     def _note_change(self, source: Source, change: Change[Any], now_s: float) -> None:
         if source is Source.CLAIMS:

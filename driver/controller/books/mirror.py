@@ -33,7 +33,7 @@ class Cluster:
     """The mirror.
 
     ``version`` is another number after each change that a decision may depend on; ``changed_since`` says on which nodes, and
-    ``terms`` counts the changes that concern more than some nodes: classes, volumes.
+    ``terms`` counts the changes that concern more than some nodes: of classes, of volumes that were asked for.
     """
 
     def __init__(self, driver: str, *, schedulers: frozenset[str] = DEFAULT_SCHEDULERS) -> None:
@@ -50,7 +50,6 @@ class Cluster:
         self.demand_book = DemandBook(self.pod_book, self.claim_book)
         self._nodes: dict[str, Node] = {}
         self._log = ChangeLog()
-        self._terms = 0
         self.devices_log = ChangeLog()
         """Nodes whose devices are others now, whatever is taken of them."""
         self.nodes: Mapping[str, Node] = MappingProxyType(self._nodes)
@@ -66,7 +65,7 @@ class Cluster:
     @property
     def terms(self) -> int:
         """Another after each change that may concern every node."""
-        return self._terms + self.classes.version
+        return self.classes.version + self.volumes.version
 
     @property
     def pods(self) -> Mapping[str, Pod]:
@@ -137,7 +136,6 @@ class Cluster:
 
     def note_volume_claim(self, change: Change[VolumeClaim]) -> None:
         """A PersistentVolumeClaim came, changed or went."""
-        self._terms += 1
         if change.kind is ChangeKind.DELETED:
             self.volumes.drop_claim(change.item)
         else:
@@ -145,17 +143,10 @@ class Cluster:
 
     def note_volume(self, change: Change[PersistentVolume]) -> None:
         """A PersistentVolume came, changed or went."""
-        self._terms += 1
         if change.kind is ChangeKind.DELETED:
             self.volumes.drop_volume(change.item)
         else:
             self.volumes.set_volume(change.item)
-
-    def note_volumes_listed(self, *, claims: bool = False, volumes: bool = False) -> None:
-        """The first list of volume claims, or of volumes, is through."""
-        self._terms += 1
-        self.volumes.claims_listed |= claims
-        self.volumes.volumes_listed |= volumes
 
     def reserve(self, claim_uid: str, holdings: Sequence[Holding], node: str) -> None:
         """Decided, not yet seen in the API. Ends when the claim is seen with an allocation, or goes, or with ``cancel``."""

@@ -1,8 +1,8 @@
 """To which nodes a pod's volumes bind it: PersistentVolumes that are bound and can be reached from some nodes alone.
 
-Only pods that wait for our devices and have volumes need this, so PersistentVolumeClaims and PersistentVolumes are watched
-(RBAC: ``list``, ``watch`` on both) from the first such pod on, see ``has_claims``. Which volume a claim that is not bound yet
-will get is kube-scheduler's choice. Source: kube-scheduler 1.37.2, plugin VolumeBinding.
+A cluster's volumes come and go all day, and hardly any is of a pod that waits for our devices: what nobody asked for changes no
+answer. Which volume a claim that is not bound yet will get is kube-scheduler's choice. Source: kube-scheduler 1.37.2, plugin
+VolumeBinding.
 """
 
 from __future__ import annotations
@@ -107,27 +107,46 @@ class Volumes:
         self.claims_listed = False
         """True once the first list of claims is through; ``volumes_listed`` is the same of volumes."""
         self.volumes_listed = False
+        self.version = 0
+        """Another after each change of an answer that was given."""
         self._claims: dict[tuple[str, str], VolumeClaim] = {}
         self._volumes: dict[str, PersistentVolume] = {}
         self._terms: dict[str, NodeTerms] = {}
+        self._asked: set[tuple[str, str]] = set()
+        """Claims by namespace and name, and volumes by an empty namespace and name, that answers since ``version`` depend on."""
+
+    def note_listed(self, *, claims: bool = False, volumes: bool = False) -> None:
+        """The first list of claims, or of volumes, is through."""
+        self.claims_listed |= claims
+        self.volumes_listed |= volumes
+        self.version += 1
 
     def set_claim(self, claim: VolumeClaim) -> None:
         """The claim is now this."""
         self._claims[claim.metadata.namespace, claim.metadata.name] = claim
+        self._note_changed(claim.metadata.namespace, claim.metadata.name)
 
     def drop_claim(self, claim: VolumeClaim) -> None:
         """The claim is gone."""
         self._claims.pop((claim.metadata.namespace, claim.metadata.name), None)
+        self._note_changed(claim.metadata.namespace, claim.metadata.name)
 
     def set_volume(self, volume: PersistentVolume) -> None:
         """The volume is now this."""
         self._volumes[volume.metadata.name] = volume
         self._terms.pop(volume.metadata.name, None)
+        self._note_changed("", volume.metadata.name)
 
     def drop_volume(self, volume: PersistentVolume) -> None:
         """The volume is gone."""
         self._volumes.pop(volume.metadata.name, None)
         self._terms.pop(volume.metadata.name, None)
+        self._note_changed("", volume.metadata.name)
+
+    def _note_changed(self, namespace: str, name: str) -> None:
+        if (namespace, name) in self._asked:
+            self._asked.clear()  # with the version all answers are asked for anew
+            self.version += 1
 
     def list_ties(self, pod: Pod) -> tuple[VolumeTie, ...]:
         """What ties the pod to nodes; none for a pod without claims of volumes, or with volumes that every node reaches."""
@@ -138,6 +157,7 @@ class Volumes:
         return tuple(tie for tie in ties if tie is not None)
 
     def _find_tie(self, pod: Pod, name: str, owner: str | None) -> VolumeTie | None:
+        self._asked.add((pod.metadata.namespace, name))
         claim = self._claims.get((pod.metadata.namespace, name))
         if claim is None:
             return VolumeTie(f"volume claim {name} does not exist")
@@ -150,6 +170,7 @@ class Volumes:
         return None if selected is None else VolumeTie(f"volume claim {name} is for node {selected}", node=selected)
 
     def _tie_to_volume(self, claim: str, name: str) -> VolumeTie | None:
+        self._asked.add(("", name))
         volume = self._volumes.get(name)
         if volume is None:
             return VolumeTie(f"volume {name} of claim {claim} does not exist")

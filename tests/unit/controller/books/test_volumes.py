@@ -127,3 +127,22 @@ def test_changes_are_followed() -> None:
     assert made.list_ties(USES_DATA) == (VolumeTie("volume pv-1 of claim data does not exist"),)
     made.drop_claim(claim())
     assert made.list_ties(USES_DATA) == (VolumeTie("volume claim data does not exist"),)
+
+
+def test_only_a_change_of_what_was_asked_for_is_another_version() -> None:
+    """Else each volume of the whole cluster would have all that waits decided anew."""
+    made = known(claim(volume="pv-1", annotations=BOUND), volumes=(volume("pv-1"),))
+    before = made.version
+    made.list_ties(USES_DATA)
+    made.set_claim(claim("other"))
+    made.set_claim(claim(namespace="elsewhere"))
+    made.set_volume(volume("pv-2"))
+    made.drop_claim(claim("other"))
+    assert made.version == before
+    made.set_volume(volume("pv-1", expression("zone", "In", "a")))
+    assert made.version == before + 1
+    made.drop_claim(claim())  # nobody has asked since
+    assert made.version == before + 1
+    made.list_ties(USES_DATA)
+    made.set_claim(claim())
+    assert made.version == before + 2

@@ -139,7 +139,7 @@ def test_volumes_that_are_bound_bind_the_pod() -> None:
     volume = {"metadata": {"name": "v"}, "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}}}
     made.cluster.note_volume_claim(Change(kind=ChangeKind.ADDED, item=decode(VolumeClaim, claim)))
     made.cluster.note_volume(Change(kind=ChangeKind.ADDED, item=decode(PersistentVolume, volume)))
-    made.cluster.note_volumes_listed(claims=True, volumes=True)
+    made.cluster.volumes.note_listed(claims=True, volumes=True)
     assert place(made, "p").node == "b"
     made.cluster.note_volume(Change(kind=ChangeKind.DELETED, item=decode(PersistentVolume, volume)))
     assert "volume v of claim data does not exist" in wait(made, "p")

@@ -59,7 +59,7 @@ def test_what_waits_is_placed_when_its_volume_can_be_reached() -> None:
     """Nothing has changed on any node."""
     made = world("a")
     made.job("p", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
-    made.cluster.note_volumes_listed(claims=True, volumes=True)
+    made.cluster.volumes.note_listed(claims=True, volumes=True)
     line = WaitingLine(made.cluster)
     assert decide(made, line) == []
     meta = {"name": "data", "namespace": "team", "uid": "v"}
@@ -68,6 +68,17 @@ def test_what_waits_is_placed_when_its_volume_can_be_reached() -> None:
     made.cluster.cancel(made.get(Claim, "p").metadata.uid)
     made.cluster.note_volume_claim(Change(kind=ChangeKind.DELETED, item=decode(VolumeClaim, {"metadata": meta})))
     assert decide(made, line) == []
+
+
+def test_a_volume_of_others_has_nobody_decided_anew() -> None:
+    made = world("a")
+    made.job("p", request(count=5))
+    line = WaitingLine(made.cluster)
+    assert decide(made, line) == []
+    before = made.cluster.version
+    meta = {"name": "data", "namespace": "elsewhere", "uid": "v"}
+    made.cluster.note_volume_claim(Change(kind=ChangeKind.ADDED, item=decode(VolumeClaim, {"metadata": meta})))
+    assert made.cluster.version == before
 
 
 def test_what_waits_is_placed_when_a_pod_is_nominated_for_another_node() -> None:
