@@ -113,7 +113,7 @@ class Volumes:
         self._volumes: dict[str, PersistentVolume] = {}
         self._terms: dict[str, NodeTerms] = {}
         self._asked: set[tuple[str, str]] = set()
-        """Claims by namespace and name, and volumes by an empty namespace and name, that answers since ``version`` depend on."""
+        """Claims by namespace and name, volumes by no namespace and name, that answers of this ``version`` depend on."""
 
     def note_listed(self, *, claims: bool = False, volumes: bool = False) -> None:
         """The first list of claims, or of volumes, is through."""
