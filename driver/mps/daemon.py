@@ -18,7 +18,7 @@ from driver import log
 from driver.errors import DeviceNotReady
 from driver.files import make_folder
 from driver.mps import process
-from driver.mps.daemon_files import PROGRAM, DaemonFiles, DaemonSpec, build_commands
+from driver.mps.daemon_files import MAX_MEETING_BYTES, PROGRAM, DaemonFiles, DaemonSpec, build_commands
 from driver.mps.launch import Tools, read_tail, start_process, tell, write_library_links
 
 _LOG = log.logger(__name__)
@@ -54,6 +54,7 @@ class Daemons:
             DeviceNotReady: it cannot be started, ends, refuses a limit, or does not answer in time. It is stopped then.
         """
         files = self.files(spec.name)
+        _require_short(files)
         tools = self.find_tools()
         try:
             with self._locked(files):
@@ -141,6 +142,8 @@ class Daemons:
             _end_servers(files)
             files.identity.unlink()
         _empty(files.pipe)
+        files.meeting.unlink(missing_ok=True)
+        files.meeting.symlink_to(files.pipe)
         write_library_links(files, tools)
         child = start_process(spec, files, tools, isolates=self.isolates)
         process.own(child)
@@ -157,6 +160,7 @@ class Daemons:
                     process.send(identity, signal.SIGKILL)
                     process.wait_end(identity, _TERM_S)
         _end_servers(files)
+        files.meeting.unlink(missing_ok=True)
         shutil.rmtree(files.folder)
 
     def _find_tools_or_none(self) -> Tools | None:
@@ -186,6 +190,15 @@ def _is_same(descriptor: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
         return False
+
+
+def _require_short(files: DaemonFiles) -> None:
+    size = len(os.fsencode(files.meeting))
+    if size > MAX_MEETING_BYTES:
+        raise DeviceNotReady(
+            f"MPS sockets in {files.meeting}: the folder's path has {size} bytes, at most {MAX_MEETING_BYTES} leave room for "
+            "their names; --mps-dir must be shorter"
+        )
 
 
 def _make_folders(files: DaemonFiles) -> None:
@@ -219,7 +232,7 @@ def _pause(identity: process.Identity | None, child: subprocess.Popen[bytes] | N
 
 def _end_servers(files: DaemonFiles) -> None:
     """A daemon that was killed leaves its servers behind, and they the GPU in use."""
-    for identity in process.find_by_variable("CUDA_MPS_PIPE_DIRECTORY", str(files.pipe)):
+    for identity in process.find_by_variable("CUDA_MPS_PIPE_DIRECTORY", str(files.meeting)):
         log.event(_LOG, log.WARNING, "ending what is left of an MPS daemon", daemon=files.name, pid=identity.pid)
         process.send(identity, signal.SIGKILL)
         process.wait_end(identity, _TERM_S)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 PROGRAM = "nvidia-cuda-mps-control"
+
+MAX_MEETING_BYTES = 107 - len("/control_privileged")
+"""Of the folder where a daemon binds its sockets: the kernel takes 107 bytes of a socket's path; this is the longest name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,12 @@ class DaemonFiles:
     def pipe(self) -> Path:
         """Where clients meet the daemon."""
         return self.folder / "pipe"
+
+    @property
+    def meeting(self) -> Path:
+        """A link to ``pipe`` with a short name: a node's name alone may be longer than a socket's path (B56)."""
+        digest = hashlib.sha256(os.fsencode(self.folder.relative_to(self.root.parent))).hexdigest()
+        return self.root.parent / digest[:12]
 
     @property
     def log(self) -> Path:
@@ -80,6 +91,6 @@ def build_environment(spec: DaemonSpec, files: DaemonFiles) -> dict[str, str]:
     """The variables of the daemon, and of the program that talks to it."""
     return {
         "CUDA_VISIBLE_DEVICES": ",".join(spec.uuids),
-        "CUDA_MPS_PIPE_DIRECTORY": str(files.pipe),
+        "CUDA_MPS_PIPE_DIRECTORY": str(files.meeting),
         "CUDA_MPS_LOG_DIRECTORY": str(files.log),
     }

@@ -55,6 +55,7 @@ obey() {
 serve() {
     [ ! -p "$pipe/control" ] || fail "An instance of this daemon is already running"
     [ -w "$pipe" ] || fail "Cannot write to $pipe"
+    [ ${#pipe} -le 88 ] || fail "No room for a socket's path: $pipe/control_privileged"
     case "${CUDA_VISIBLE_DEVICES:-}" in GPU-* | MIG-*) ;; *) fail "No device to serve" ;; esac
     echo $$ > "$pipe/nvidia-cuda-mps-control.pid"
     echo 100.0 > "$pipe/.threads"

@@ -135,6 +135,23 @@ def test_one_that_does_not_come_up_says_why_and_leaves_nothing(stage: Stage, pro
     assert daemons.list_names() == ()
 
 
+def test_a_long_name_of_the_node_leaves_room_for_the_daemons_sockets(stage: Stage) -> None:
+    """A socket's path has at most 107 bytes, and a node's name alone may have 253 (B56)."""
+    root = stage.folder / "mps" / f"gpu.nvidia.com-{'n' * 200}"
+    daemons = Daemons(root=root, find_tools=stage.open().find_tools, isolates=False)
+    root.mkdir(parents=True)
+    identity = daemons.start(spec())
+    assert daemons.read_identity("claim-config-0") == identity
+    daemons.stop("claim-config-0")
+    assert [path for path in (stage.folder / "mps").rglob("*") if path != root] == []
+
+
+def test_a_folder_that_leaves_no_room_for_sockets_is_refused_with_the_limit(stage: Stage) -> None:
+    root = stage.folder / ("d" * 80) / "mps"
+    with pytest.raises(DeviceNotReady, match=r"has \d+ bytes, at most 88 .* --mps-dir must be shorter"):
+        Daemons(root=root, find_tools=stage.open().find_tools, isolates=False).start(spec())
+
+
 def test_a_driver_without_the_program_is_said(stage: Stage) -> None:
     stage.program.unlink()
     with pytest.raises(DeviceNotReady, match="claim-config-0 ended with 127"):
