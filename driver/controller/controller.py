@@ -222,7 +222,7 @@ class Term:
         writer = Writer(self._attempts, functools.partial(write_acknowledgement, self._writer_client))
         self._loop = Loop(settings, self._submit, controller.events, controller.metrics)
         self._writers = WriterThreads(writer, self._loop.put, controller.note_broken, count=settings.writers)
-        self._intake = Intake(settings.driver_name, lambda: KubeClient(credentials), self._loop.put)
+        self._intake = Intake(settings.driver_name, KubeClient(credentials), self._loop.put, controller.note_broken)
         self._thread = threading.Thread(target=self._run, name="decide", daemon=True)
 
     @property

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-import queue
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -46,20 +46,13 @@ class Told:
     seen: Seen[Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Broke:
-    """A thread ended by an error that nobody foresaw."""
-
-    error: Exception
-
-
 class Stop(enum.Enum):
     """The last value there is."""
 
     STOP = "stop"
 
 
-Message: TypeAlias = Told | Report | Broke | Stop
+Message: TypeAlias = Told | Report | Stop
 RESOURCES: Mapping[Source, Resource[Any]] = {
     Source.CLASSES: CLASSES,
     Source.RULES: TAINT_RULES,
@@ -84,14 +77,17 @@ def build_reductions() -> Mapping[Source, Callable[[Any], Any]]:
 
 
 class Intake:
-    """A watcher and a thread for each source. ``put`` is called in these threads."""
+    """A watcher and a thread for each source, in which ``put`` is called, and ``on_failure`` where one of them broke."""
 
-    def __init__(self, driver: str, make_client: Callable[[], KubeClient], put: Callable[[Message], None]) -> None:
+    def __init__(
+        self, driver: str, client: KubeClient, put: Callable[[Message], None], on_failure: Callable[[Exception], None]
+    ) -> None:
         self._put = put
-        self._client = make_client()
+        self._on_failure = on_failure
+        self._client = client
         reductions = build_reductions()
         self._watchers = {
-            source: Watcher(self._client, resource, _select(source, driver), reduce=reductions.get(source))
+            source: Watcher(client, resource, _select(source, driver), reduce=reductions.get(source))
             for source, resource in RESOURCES.items()
         }
         self._threads = [
@@ -105,30 +101,27 @@ class Intake:
             each.start()
 
     def stop(self) -> None:
-        """End, also in the middle of a list."""
+        """End. A list that hangs is not waited for: what is written must still be finished in time."""
         for watcher in self._watchers.values():
             watcher.stop()
+        ends_at_s = time.monotonic() + _STOP_S
         for each in self._threads:
             if each.ident is not None:
-                each.join(_STOP_S)
+                each.join(max(0.0, ends_at_s - time.monotonic()))
         self._client.close()
 
     def _run(self, source: Source) -> None:
-        watcher = self._watchers[source]
         try:
-            for seen in watcher.changes():
+            for seen in self._watchers[source].changes():
                 if source is Source.RULES and isinstance(seen, Failed) and isinstance(seen.error, NotFound):
                     log.event(_LOG, log.INFO, "DeviceTaintRules are not served here", error=seen.error)
                     self._put(Told(source=source, seen=Listed(resource_version="", uids=frozenset())))
                     return
                 self._put(Told(source=source, seen=seen))
         except Exception as err:  # noqa: BLE001  the outermost loop of a thread: the process must not go on half blind
-            self._put(Broke(error=err))
+            self._on_failure(err)
 
 
 def _select(source: Source, driver: str) -> Selection:
     """Other drivers' devices are never placed."""
     return Selection(field_selector=f"spec.driver={driver}") if source is Source.SLICES else EVERYTHING
-
-
-MessageQueue: TypeAlias = "queue.SimpleQueue[Message]"

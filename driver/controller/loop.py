@@ -27,7 +27,7 @@ from driver.controller.books.occupancy import OccupancyCounter
 from driver.controller.deciding.decision import Wait
 from driver.controller.deciding.lessons import Lessons
 from driver.controller.deciding.waiting_line import WaitingLine
-from driver.controller.intake import Broke, Message, MessageQueue, Stop, Told
+from driver.controller.intake import Message, Stop, Told
 from driver.controller.metrics import ControllerMetrics, WaitReason, classify_wait
 from driver.controller.settings import ControllerSettings
 from driver.controller.writing.fence import PoolWrites, plan_acknowledgements
@@ -65,7 +65,7 @@ class Loop:
         clocks: Clocks | None = None,
     ) -> None:
         self._clocks = clocks or Clocks()
-        self._queue: MessageQueue = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self.cluster = Cluster(settings.driver_name, schedulers=settings.schedulers)
         self._recorder = recorder
         self._pools = PoolWrites(self._clocks.steady_s())
@@ -101,7 +101,7 @@ class Loop:
         return f"decides{'; ' + failing if failing else ''}"
 
     def run(self) -> None:
-        """Until ``Stop``. Raises what broke another thread."""
+        """Until ``Stop``."""
         is_frozen = False
         while self._take(self._read_batch()):
             self.act()
@@ -166,8 +166,6 @@ class Loop:
                 self._witness.note(message, now_s)
             elif isinstance(message, Stop):
                 return False
-            elif isinstance(message, Broke):
-                raise message.error
             else:
                 self._outcomes.note(message, now_s, wall_s)
         return True

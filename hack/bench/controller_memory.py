@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def lead(port: str) -> dict[str, float]:
     begun = time.monotonic()
     loop = Loop(settings, jobs.put, recorder, ControllerMetrics())
     threading.Thread(target=loop.run, daemon=True).start()
-    Intake(settings.driver_name, lambda: KubeClient(credentials), loop.put).start()
+    Intake(settings.driver_name, KubeClient(credentials), loop.put, traceback.print_exception).start()
     jobs.get(timeout=_GIVE_UP_S)
     took_s = time.monotonic() - begun
     time.sleep(_SETTLE_S)

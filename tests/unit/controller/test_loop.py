@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from driver.controller.intake import Broke
 from driver.controller.objects.model import Claim
-from driver.errors import ApiError
 from tests.unit.controller.desk import Desk, plain_settings
 from tests.unit.controller.memory_claim_api import Trouble, refusal, unreachable
 from tests.unit.controller.world import NAMESPACE
@@ -271,9 +269,3 @@ def test_a_node_that_may_not_be_told_is_tried_ever_more_seldom(desk: Desk) -> No
     before = len(desk.acknowledged)
     desk.advance(70)
     assert len(desk.acknowledged) > before
-
-
-def test_an_error_of_another_thread_ends_the_loop(desk: Desk) -> None:
-    desk.loop.put(Broke(error=ApiError("TEST", 0, "broke")))
-    with pytest.raises(ApiError, match="broke"):
-        desk.loop.run()

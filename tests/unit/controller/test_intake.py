@@ -1,0 +1,84 @@
+"""Watches tell the decision thread what they see, one that breaks ends the process, and one that hangs holds nobody up."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from driver.controller import intake
+from driver.controller.intake import Intake, Message, Source, Told
+from driver.controller.objects.taint_rules import TAINT_RULES
+from driver.errors import NotFound
+from driver.kube.client import KubeClient
+from driver.kube.resources import Resource
+from driver.kube.watch import Listed
+from tests.unit.controller.world import DRIVER
+
+
+class ListingClient:
+    """A client of which only lists are wanted: ``answer`` gives each, or raises, or hangs."""
+
+    def __init__(self, answer: Callable[[Resource[Any]], None]) -> None:
+        self._answer = answer
+        self.is_closed = False
+
+    def list_all(self, resource: Resource[Any], *_: object, **__: object) -> None:
+        self._answer(resource)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def start(client: ListingClient) -> tuple[Intake, queue.SimpleQueue[Message], queue.SimpleQueue[Exception]]:
+    told: queue.SimpleQueue[Message] = queue.SimpleQueue()
+    failed: queue.SimpleQueue[Exception] = queue.SimpleQueue()
+    made = Intake(DRIVER, cast(KubeClient, client), told.put, failed.put)
+    made.start()
+    return made, told, failed
+
+
+@pytest.fixture
+def hang() -> Any:
+    """Hangs until the test is over."""
+    over = threading.Event()
+    yield lambda _: over.wait()
+    over.set()
+
+
+def test_lists_that_hang_hold_up_the_end_once_and_not_one_after_the_other(
+    hang: Callable[[Resource[Any]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pod has 30 s for its end, in which claims that are being written come first."""
+    monkeypatch.setattr(intake, "_STOP_S", 0.2)
+    client = ListingClient(hang)
+    made, _, _ = start(client)
+    began_s = time.monotonic()
+    made.stop()
+    assert time.monotonic() - began_s < 0.2 * 4
+    assert client.is_closed
+
+
+def test_a_watch_that_breaks_is_told(hang: Callable[[Resource[Any]], None]) -> None:
+    def answer(resource: Resource[Any]) -> None:
+        if resource.plural == "pods":
+            raise TypeError("nobody foresaw this")
+        hang(resource)
+
+    _, _, failed = start(ListingClient(answer))
+    assert str(failed.get(timeout=10)) == "nobody foresaw this"
+
+
+def test_where_rules_are_not_served_there_are_none(hang: Callable[[Resource[Any]], None]) -> None:
+    def answer(resource: Resource[Any]) -> None:
+        if resource is TAINT_RULES:
+            raise NotFound("GET /devicetaintrules", 404, "the server could not find the requested resource")
+        hang(resource)
+
+    _, told, _ = start(ListingClient(answer))
+    message = told.get(timeout=10)
+    assert message == Told(source=Source.RULES, seen=Listed(resource_version="", uids=frozenset()))
