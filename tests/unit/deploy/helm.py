@@ -40,3 +40,9 @@ def of_kind(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
     """The one object of this kind."""
     (found,) = [each for each in objects if each["kind"] == kind]
     return found
+
+
+def pod_of(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    """The pods of the one DaemonSet or Deployment: their spec."""
+    found: dict[str, Any] = of_kind(objects, kind)["spec"]["template"]["spec"]
+    return found

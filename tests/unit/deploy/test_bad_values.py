@@ -47,6 +47,11 @@ WRONG: dict[str, tuple[str, object, str]] = {
         "at '/kubeletPlugin/maxSurge': '0%' does not match pattern '^([1-9][0-9]?|100)%$'",
     ),
     "a number for an image's tag": ("image.tag", 1.10, "at '/image/tag': got number, want string"),
+    "an image with its tag": (
+        "image.repository",
+        "registry:5000/gpu-dra:0.1.0",
+        "at '/image/repository': 'registry:5000/gpu-dra:0.1.0' does not match pattern '^[^@]*(^|/)[^/:@ ]+$'",
+    ),
     "a secret without its key": ("imagePullSecrets", ["registry"], "at '/imagePullSecrets/0': got string, want object"),
     "a label that is no text": (
         "controller.nodeSelector",
@@ -68,6 +73,12 @@ def test_a_wrong_value(path: str, value: object, says: str) -> None:
     said = [line for line in done.stderr.splitlines() if not line.startswith("walk.go")]
     assert (done.returncode, done.stdout) == (1, "")
     assert said[-1 if said[-1] else -2] == f"- {says}"
+
+
+def test_one_port_for_two_servers_is_refused() -> None:
+    done = template("--set=kubeletPlugin.metricsPort=51515")
+    assert done.returncode == 1
+    assert "kubeletPlugin.healthPort and kubeletPlugin.metricsPort are both 51515: two servers need two ports" in done.stderr
 
 
 def test_a_kubernetes_that_is_too_old_is_refused() -> None:
