@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from driver.cdi.names import CLAIM_KIND
 from driver.cdi.spec import CdiDevice, CdiSpec, ContainerEdits, DeviceNodeEdit, Hook, Mount
 from driver.host.device_nodes import DeviceNode
-from driver.host.driver_files import DriverFiles
+from driver.host.driver_files import DriverFiles, DriverLibrary
 from driver.names import PciAddress
 
 ENV_PREFIX = "GPU_DRA_DEVICE_"
@@ -18,6 +18,9 @@ SHARE_PREFIX = "GPU_DRA_SHARE_BYTES_"
 _READ_ONLY = ("ro", "nosuid", "nodev", "bind")
 _PERMISSIONS = "rw"
 
+
+_BARE_NAMES = {"libcuda.so.1": "libcuda.so"}
+"""Names without a version that programs ask for at run time, although they are the linker's: Triton links with -lcuda."""
 
 MPS_PIPE_FOLDER = "/tmp/nvidia-mps"  # noqa: S108  where MPS looks by itself, and NVIDIA's driver puts it
 _SHARED_MEMORY_FOLDER = "/dev/shm"  # noqa: S108  MPS looks nowhere else
@@ -98,21 +101,37 @@ def build_common_edits(control: Sequence[DeviceNode], files: DriverFiles) -> Con
 def _build_mounts(files: DriverFiles) -> Iterable[Mount]:
     for library in files.libraries:
         yield _mount(library.host_path, library.container_path)
-        if files.cdi_hook is None and library.soname_path is not None:
-            yield _mount(library.host_path, library.soname_path)
+        if files.cdi_hook is None:
+            for path in _list_loader_paths(library, files.loader_folders):
+                yield _mount(library.host_path, path)
     for binary in files.binaries:
         yield _mount(binary.host_path, binary.container_path)
+
+
+def _list_loader_paths(library: DriverLibrary, loader_folders: Sequence[str]) -> Iterable[str]:
+    """Where a library must stand besides, so that a loader finds it without ldconfig's cache, whatever image it is in (R43)."""
+    path = PurePosixPath(library.soname_path or library.container_path)
+    own = str(path.parent)
+    others = (each for each in loader_folders if each.removeprefix("/usr") != own.removeprefix("/usr"))
+    names = (path.name, *filter(None, [_BARE_NAMES.get(path.name)]))
+    paths = (f"{folder}/{name}" for folder in (own, *others) for name in names)
+    return (each for each in paths if each != library.container_path)
 
 
 def _build_hooks(files: DriverFiles) -> tuple[Hook, ...]:
     """The links and the loader's cache, which bind mounts alone do not bring (R43)."""
     if files.cdi_hook is None:
         return ()
-    links = [library for library in files.libraries if library.soname_path is not None]
+    links = [(PurePosixPath(each.container_path).name, each.soname_path) for each in files.libraries if each.soname_path]
+    links += [
+        (path.name, str(path.with_name(_BARE_NAMES[path.name])))
+        for path in (PurePosixPath(each.soname_path or each.container_path) for each in files.libraries)
+        if path.name in _BARE_NAMES
+    ]
     folders = sorted({str(PurePosixPath(library.container_path).parent) for library in files.libraries})
     hooks = []
     if links:
-        pairs = [f"{PurePosixPath(library.container_path).name}::{library.soname_path}" for library in links]
+        pairs = [f"{target}::{link}" for target, link in links]
         hooks.append(_hook(files.cdi_hook.host_path, "create-symlinks", "--link", pairs))
     if folders:
         hooks.append(_hook(files.cdi_hook.host_path, "update-ldcache", "--folder", folders))

@@ -42,6 +42,13 @@ _SEEN_IN = {
 }
 """Folders of one distribution (Debian, Bottlerocket, Talos) that no container's loader looks into, and where it does look."""
 
+_X86_64, _AARCH64 = 62, 183
+LOADER_FOLDERS = {
+    _X86_64: ("/usr/lib64", "/usr/lib/x86_64-linux-gnu"),
+    _AARCH64: ("/usr/lib64", "/usr/lib/aarch64-linux-gnu"),
+}
+"""Where the loaders of Red Hat and of Debian, and of what descends from them, look by themselves; by ELF's machine."""
+
 BINARY_FOLDERS = ("usr/bin", "bin", "usr/sbin", "sbin", "usr/local/bin", "usr/local/nvidia/bin", "opt/bin")
 
 SONAMES = ("libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1", "libnvidia-cfg.so.1", "libnvcuvid.so.1")
@@ -89,6 +96,8 @@ class DriverFiles:
     binaries: tuple[DriverFile, ...]
     cdi_hook: DriverFile | None
     """NVIDIA's ``nvidia-cdi-hook``, for the runtime to call on the host; None where the root has none."""
+    loader_folders: tuple[str, ...] = ()
+    """Where a container's loader may look by itself: an image need not be of the node's distribution. None for stand-ins."""
     skipped: tuple[str, ...] = ()
     """What was passed over, and why; for the log."""
 
@@ -111,6 +120,7 @@ def find_driver_files(roots: Roots, driver_version: str) -> DriverFiles:
         libraries=libraries,
         binaries=tuple(binary for binary in binaries if binary is not None),
         cdi_hook=search.find_binary(CDI_HOOK),
+        loader_folders=LOADER_FOLDERS.get(search.machine, ()),
         skipped=tuple(search.skipped),
     )
 
@@ -128,6 +138,8 @@ class _Search:
     roots: Roots
     driver_version: str
     skipped: list[str] = field(default_factory=list)
+    machine: int = 0
+    """That the libraries are for, as ELF has it."""
 
     def find_libraries(self) -> tuple[DriverLibrary, ...]:
         """The first file of each name in the order of folders; then the known SONAMEs that none of them stands behind."""
@@ -201,6 +213,7 @@ class _Search:
         if elf is not None and not elf.is_64_bit:
             self.skipped.append(f"{path} is no 64-bit library")
             return None
+        self.machine = elf.machine if elf is not None else self.machine
         soname = elf.soname if elf is not None else self._name_beside(folder, name, real)
         return DriverLibrary(
             host_path=self._on_host(real),

@@ -1,4 +1,4 @@
-"""The one thing that is asked of a shared library: the name under which the loader looks for it (SONAME)."""
+"""What is asked of a shared library: the name under which the loader looks for it (SONAME), and for which processor it is."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ class ElfFacts:
 
     is_64_bit: bool
     soname: str | None
+    machine: int = 0
+    """ELF's number of the processor; 0 where it is not told."""
 
 
 def read_elf(path: Path) -> ElfFacts | None:
@@ -44,9 +46,10 @@ def read_elf(path: Path) -> ElfFacts | None:
         if len(start) < _HEADER.size or start[4:6] != bytes((_CLASS_64, _LITTLE_ENDIAN)):
             return ElfFacts(is_64_bit=False, soname=None)
         try:
-            return ElfFacts(is_64_bit=True, soname=_find_soname(file, start))
+            soname = _find_soname(file, start)
         except ValueError:
-            return ElfFacts(is_64_bit=True, soname=None)
+            soname = None
+        return ElfFacts(is_64_bit=True, soname=soname, machine=_HEADER.unpack(start)[2])
 
 
 def _find_soname(file: BinaryIO, header: bytes) -> str | None:

@@ -11,7 +11,7 @@ import pytest
 from driver.cdi.edits import GrantedGpu, build_claim_spec, build_common_edits, build_gpu_edits
 from driver.cdi.spec import ContainerEdits, DeviceNodeEdit, Hook, Mount, encode_spec
 from driver.host.device_nodes import DeviceNode
-from driver.host.driver_files import DriverFiles
+from driver.host.driver_files import DriverFiles, DriverLibrary
 from driver.names import GpuUUID, PciAddress
 from tests.fakes.claim_host import VERSION, driver_files
 from tests.unit.cdi.cdi_schema import validate_cdi
@@ -64,6 +64,7 @@ def test_r43_without_a_hook_each_library_stands_under_its_soname_too() -> None:
     assert edits.mounts == (
         Mount(host_path=library, container_path=f"/usr/lib64/libcuda.so.{VERSION}", options=options),
         Mount(host_path=library, container_path="/usr/lib64/libcuda.so.1", options=options),
+        Mount(host_path=library, container_path="/usr/lib64/libcuda.so", options=options),
         Mount(host_path="/host/usr/bin/nvidia-smi", container_path="/usr/bin/nvidia-smi", options=options),
     )
     assert edits.hooks == ()
@@ -74,12 +75,41 @@ def test_r43_without_a_hook_each_library_stands_under_its_soname_too() -> None:
 def test_with_a_hook_links_and_the_loaders_cache_are_its_business() -> None:
     edits = build_common_edits(CONTROL, driver_files(has_hook=True))
     path = "/host/usr/bin/nvidia-cdi-hook"
-    link = f"libcuda.so.{VERSION}::/usr/lib64/libcuda.so.1"
+    links = (f"libcuda.so.{VERSION}::/usr/lib64/libcuda.so.1", "libcuda.so.1::/usr/lib64/libcuda.so")
     assert edits.hooks == (
-        Hook(hook_name="createContainer", path=path, args=("nvidia-cdi-hook", "create-symlinks", "--link", link)),
+        Hook(
+            hook_name="createContainer",
+            path=path,
+            args=("nvidia-cdi-hook", "create-symlinks", "--link", links[0], "--link", links[1]),
+        ),
         Hook(hook_name="createContainer", path=path, args=("nvidia-cdi-hook", "update-ldcache", "--folder", "/usr/lib64")),
     )
     assert [mount.container_path for mount in edits.mounts] == [f"/usr/lib64/libcuda.so.{VERSION}", "/usr/bin/nvidia-smi"]
+
+
+@pytest.mark.parametrize("folder", ["/usr/lib64", "/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib", "/usr/local/nvidia/lib64"])
+def test_without_a_hook_an_image_of_another_distribution_finds_the_library_too(folder: str) -> None:
+    """Ubuntu's loader does not look into /usr/lib64, where Red Hat's nodes have the driver, nor the other way round.
+
+    https://github.com/NVIDIA/nvidia-container-toolkit/issues/71, https://github.com/NVIDIA/k8s-device-plugin/issues/5
+    """
+    library = DriverLibrary(
+        host_path="/host/libcuda", container_path=f"{folder}/libcuda.so.{VERSION}", soname_path=f"{folder}/libcuda.so.1"
+    )
+    plain = DriverLibrary(host_path="/host/librt", container_path=f"{folder}/librt.so.{VERSION}", soname_path=None)
+    loaders = ("/usr/lib64", "/usr/lib/x86_64-linux-gnu")
+    files = DriverFiles(driver_version=VERSION, libraries=(library, plain), binaries=(), cdi_hook=None, loader_folders=loaders)
+    seen = {each.container_path for each in build_common_edits((), files).mounts}
+    here = {each for each in loaders if each.removeprefix("/usr") != folder.removeprefix("/usr")} | {folder}
+    names = ("libcuda.so.1", "libcuda.so", f"librt.so.{VERSION}")
+    assert seen == {f"{each}/{name}" for each in here for name in names} | {f"{folder}/libcuda.so.{VERSION}"}
+
+
+def test_a_program_that_links_at_run_time_finds_libcuda_by_its_bare_name() -> None:
+    """https://github.com/triton-lang/triton/pull/1981, https://github.com/NVIDIA/nvidia-container-toolkit/issues/944."""
+    assert "/usr/lib64/libcuda.so" in {each.container_path for each in build_common_edits((), driver_files()).mounts}
+    (links, _) = build_common_edits((), driver_files(has_hook=True)).hooks
+    assert "libcuda.so.1::/usr/lib64/libcuda.so" in links.args
 
 
 def test_a_claims_file_grants_each_gpu_apart_and_the_rest_once() -> None:

@@ -75,7 +75,15 @@ def test_libraries_and_binaries_of_the_version_are_found(root: Root) -> None:
         ),
         binaries=(DriverFile(host_path=f"{HOST}/usr/bin/nvidia-smi", container_path="/usr/bin/nvidia-smi"),),
         cdi_hook=DriverFile(host_path=f"{HOST}/usr/bin/nvidia-cdi-hook", container_path="/usr/bin/nvidia-cdi-hook"),
+        loader_folders=("/usr/lib64", "/usr/lib/x86_64-linux-gnu"),
     )
+
+
+def test_libraries_for_arm_are_seen_where_arms_loaders_look(root: Root) -> None:
+    content = bytearray(make_elf(b"libcuda.so.1"))
+    content[18:20] = (183).to_bytes(2, "little")
+    root.file(f"usr/lib64/{CUDA}", bytes(content))
+    assert root.find().loader_folders == ("/usr/lib64", "/usr/lib/aarch64-linux-gnu")
 
 
 @pytest.mark.parametrize("folder", ["usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "lib64", "usr/lib"])

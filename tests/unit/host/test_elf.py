@@ -21,7 +21,7 @@ def written(folder: Path, content: bytes) -> Path:
 
 def test_a_library_says_its_name(tmp_path: Path) -> None:
     path = written(tmp_path, make_elf(b"libcuda.so.1"))
-    assert read_elf(path) == ElfFacts(is_64_bit=True, soname="libcuda.so.1")
+    assert read_elf(path) == ElfFacts(is_64_bit=True, soname="libcuda.so.1", machine=62)
 
 
 def test_the_running_interpreter_is_read(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ NAMELESS = {
 
 @pytest.mark.parametrize("content", NAMELESS.values(), ids=NAMELESS.keys())
 def test_a_library_without_a_usable_name_has_none(tmp_path: Path, content: bytes) -> None:
-    assert read_elf(written(tmp_path, content)) == ElfFacts(is_64_bit=True, soname=None)
+    assert read_elf(written(tmp_path, content)) == ElfFacts(is_64_bit=True, soname=None, machine=62)
 
 
 @pytest.mark.parametrize("content", [b"", b"stand-in", b"\x7fEL", b"#!/bin/sh\n"])
