@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from driver import log
-from driver.api.meta_v1 import ObjectMeta
+from driver.api.meta_v1 import ObjectMeta, encode_micro_time
 from driver.errors import ApiError, Forbidden, NotFound
 from driver.kube.client import KubeClient
 from driver.kube.resources import Resource
@@ -145,7 +145,7 @@ class EventRecorder:
         namespace = about.namespace or "default"
         event = Event(
             metadata=ObjectMeta(name=f"{about.name[:200].rstrip('-.')}.{uuid.uuid4().hex[:16]}", namespace=namespace),
-            event_time=_micro_time(),
+            event_time=encode_micro_time(datetime.now(UTC)),
             reporting_controller=self._source.controller,
             reporting_instance=self._source.instance[:128],
             action=action,
@@ -253,7 +253,3 @@ def cut_text(text: str, limit_bytes: int) -> str:
     """At most so many bytes of UTF-8, whole characters, with three dots where something was cut."""
     data = text.encode(errors="replace")
     return data.decode() if len(data) <= limit_bytes else data[: limit_bytes - 3].decode(errors="ignore") + "..."
-
-
-def _micro_time() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -19,10 +19,9 @@ from driver.cli.gpu.status_views import (
     TroubleView,
     WaitView,
 )
-from driver.cli.gpu.ways import format_time
 from driver.cli.gpu.words import describe_requests
 from driver.controller.books.pods import list_claim_names
-from driver.controller.objects.life import ENDED
+from driver.controller.objects.life import ENDED, format_time
 from driver.controller.objects.model import Claim
 from driver.controller.objects.ownership import is_pod
 from driver.errors import NotFound

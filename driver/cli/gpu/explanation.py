@@ -15,9 +15,9 @@ from driver.cli.gpu.reading import Reading, SeenEvent
 from driver.cli.gpu.sets import number_islands
 from driver.cli.gpu.story import Story, list_claims, tell_claim, tell_pod
 from driver.cli.gpu.views import ClaimView, DeviceView, EventView, ExplainView, NodeAnswer, PodView
-from driver.cli.gpu.ways import format_time
 from driver.cli.gpu.words import describe_links, describe_policy, describe_requests
 from driver.controller.books.mirror import Cluster
+from driver.controller.objects.life import format_time
 from driver.controller.objects.model import Claim, Pod
 from driver.controller.objects.ownership import is_pod
 from driver.errors import NotFound

@@ -15,7 +15,7 @@ from driver.cli.gpu.holders import Holders, allocated_at_s, allocator_of, list_r
 from driver.cli.gpu.sets import GpuMasks, number_islands, read_masks
 from driver.cli.gpu.status_views import GpuStatusView, UseView
 from driver.cli.gpu.troubles import is_unhealthy
-from driver.cli.gpu.ways import format_time
+from driver.controller.objects.life import format_time
 from driver.controller.objects.model import Claim
 from driver.controller.objects.ownership import is_pod
 

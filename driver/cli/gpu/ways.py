@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from heapq import nsmallest
 
 from driver.allocator.device_node import DeviceNode
 from driver.allocator.tables import positions_of
-from driver.api.meta_v1 import encode_time
 from driver.api.topology_policy import Scope
 from driver.cli.gpu.holders import Holder, Holders, allocator_of, choose_fewest
 from driver.cli.gpu.sets import GpuMasks, list_legal_sets
 from driver.cli.gpu.views import HolderView, WayView
+from driver.controller.objects.life import format_time
 
 MOST_WAYS = 3
 _MOST_NODES = 500
@@ -100,8 +99,3 @@ def view_holder(holder: Holder, among: int) -> HolderView:
         since=format_time(holder.since_s),
         allocator=allocator_of(holder.claim),
     )
-
-
-def format_time(time_s: float) -> str:
-    """RFC 3339 in UTC."""
-    return encode_time(datetime.fromtimestamp(time_s, UTC))

@@ -11,7 +11,7 @@ from datetime import datetime
 
 import msgspec
 
-from driver.api.meta_v1 import ObjectMeta
+from driver.api.meta_v1 import ObjectMeta, encode_micro_time
 from driver.errors import SettingsInvalid
 from driver.kube.resources import Resource
 
@@ -101,8 +101,8 @@ def build_taken(lease: Lease, settings: ElectionSettings, now: datetime) -> Leas
     spec = LeaseSpec(
         holder_identity=settings.identity,
         lease_duration_seconds=math.ceil(settings.lease_s),
-        acquire_time=_micro_time(now),
-        renew_time=_micro_time(now),
+        acquire_time=encode_micro_time(now),
+        renew_time=encode_micro_time(now),
         lease_transitions=min(lease.spec.lease_transitions + 1, _MOST_TRANSITIONS),
     )
     return msgspec.structs.replace(lease, spec=spec)
@@ -110,14 +110,10 @@ def build_taken(lease: Lease, settings: ElectionSettings, now: datetime) -> Leas
 
 def build_renewed(lease: Lease, now: datetime) -> Lease:
     """Our lease, renewed."""
-    return msgspec.structs.replace(lease, spec=msgspec.structs.replace(lease.spec, renew_time=_micro_time(now)))
+    return msgspec.structs.replace(lease, spec=msgspec.structs.replace(lease.spec, renew_time=encode_micro_time(now)))
 
 
 def build_released(lease: Lease, now: datetime) -> Lease:
     """Our lease without a holder: whoever asks next has it at once. One second, since the API takes no zero."""
-    spec = msgspec.structs.replace(lease.spec, holder_identity="", lease_duration_seconds=1, renew_time=_micro_time(now))
+    spec = msgspec.structs.replace(lease.spec, holder_identity="", lease_duration_seconds=1, renew_time=encode_micro_time(now))
     return msgspec.structs.replace(lease, spec=spec)
-
-
-def _micro_time(now: datetime) -> str:
-    return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from driver.api.claim_spec_v1 import ClaimAllocation
@@ -204,11 +203,6 @@ def plan_settled(claim: Claim, users: Iterable[Consumer]) -> tuple[Consumer, ...
     """Who is there and who waits for it, without the guard. To a claim that is being deleted nobody may be added."""
     there = [each for each in claim.status.reserved_for if not is_guard(each)]
     return merge_consumers(there, () if claim.metadata.deletion_timestamp is not None else users)
-
-
-def format_time(unix_s: float) -> str:
-    """RFC 3339 in whole seconds, as the API writes it."""
-    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _identity(claim: Claim) -> dict[str, str]:

@@ -16,6 +16,7 @@ import msgspec
 
 from driver import log
 from driver.controller.books.demands import Demand
+from driver.controller.objects.life import format_time
 from driver.controller.objects.model import Claim, Consumer
 from driver.controller.objects.ownership import ALLOCATION_ANNOTATION, is_pod
 from driver.controller.writing.attempt import Attempt, Attempts
@@ -36,7 +37,6 @@ from driver.controller.writing.claim_steps import (
     choose_tidying_step,
     choose_unmarking_step,
     choose_withdrawing_step,
-    format_time,
     is_in_use,
     plan_settled,
     plan_withdrawn,

@@ -6,7 +6,7 @@ from driver.api.topology_policy import Scope
 from driver.cli.gpu.holders import Holders, allocated_at_s, allocator_of, choose_fewest
 from driver.cli.gpu.sets import read_masks
 from driver.cli.gpu.views import HolderView, WayView
-from driver.cli.gpu.ways import Candidate, choose_ways, format_time
+from driver.cli.gpu.ways import Candidate, choose_ways
 from driver.controller.objects.life import parse_time_s
 from tests.unit.allocator.mig import position
 from tests.unit.cli.gpu.stories import AT, BOARDS, cut_gpus, gpu, islands, occupy
@@ -51,7 +51,6 @@ def test_since_when_is_the_allocation_or_else_the_claims_own_age() -> None:
     world.claim("two", request())
     old = world.change_claim("two", metadata={"creationTimestamp": CREATED})
     assert allocated_at_s(old) == parse_time_s(CREATED)
-    assert format_time(parse_time_s(CREATED)) == CREATED
 
 
 def test_who_allocated_is_known_by_the_annotation() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from driver.controller.objects.life import parse_time_s
+from driver.controller.objects.life import format_time, parse_time_s
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,7 @@ from driver.controller.objects.life import parse_time_s
 )
 def test_time_stamps(text: str | None, seconds: float) -> None:
     assert parse_time_s(text) == seconds
+
+
+def test_a_time_is_written_in_whole_seconds() -> None:
+    assert format_time(1_800_000_000.9) == "2027-01-15T08:00:00Z"

@@ -23,7 +23,6 @@ from driver.controller.writing.claim_steps import (
     choose_settling_step,
     choose_unmarking_step,
     choose_withdrawing_step,
-    format_time,
     is_in_use,
     plan_settled,
     plan_withdrawn,
@@ -179,7 +178,3 @@ def pod(uid: str = "pod-uid", node: str = "", phase: str = "Pending") -> Pod:
 )
 def test_which_pods_keep_a_claim(item: Pod | None, expected: bool) -> None:
     assert is_in_use(item, "pod-uid") is expected
-
-
-def test_times_are_those_of_the_api() -> None:
-    assert format_time(1_800_000_000.9) == "2027-01-15T08:00:00Z"
