@@ -3,8 +3,9 @@
 *Static*: the MIG devices that are there, and the whole GPU while its MIG mode is off. *Dynamic*: every placement of every
 profile, and the whole GPU, with counters that exclude what overlaps; the mode and the instances are then ours to change.
 
-Never ours to change are: a GPU whose instances somebody else made (`auto`), the mode of a GPU that needs a reset for it
-(before Hopper), any GPU while a reset is pending, and those of virtual machines (B45, R37).
+A GPU that serves virtual machines is given to no container. Never ours to change are: a GPU whose instances somebody else made
+(`auto`), the mode of a GPU that needs a reset for it (before Hopper), any GPU while a reset is pending, and those of virtual
+machines (B45, R37).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from driver.topology.model import Gpu, Topology
 _FIRST_WITHOUT_RESET = (9, 0)
 """The compute capability from which on the MIG mode changes without a reset of the GPU: Hopper's."""
 
-_VIRTUAL = frozenset({VirtualizationMode.VGPU, VirtualizationMode.HOST_VGPU, VirtualizationMode.HOST_VSGA})
+_SERVES_GUESTS = frozenset({VirtualizationMode.HOST_VGPU, VirtualizationMode.HOST_VSGA})
+_VIRTUAL = _SERVES_GUESTS | {VirtualizationMode.VGPU}
 
 
 class MigSetting(enum.Enum):
@@ -113,6 +115,9 @@ def can_switch_mode(reading: GpuReading) -> bool:
 
 def _build_offer(gpu: Gpu, inputs: OfferInputs) -> GpuOffer:
     mig = gpu.reading.mig
+    if gpu.reading.virtualization_mode in _SERVES_GUESTS:
+        note = f"{gpu.name} serves virtual GPUs to virtual machines, and such a host has no CUDA: not published"
+        return GpuOffer(gpu=gpu, is_whole=False, note=note)
     if mig is None:
         return GpuOffer(gpu=gpu, is_whole=True)
     if inputs.setting is MigSetting.OFF:

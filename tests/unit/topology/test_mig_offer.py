@@ -75,7 +75,7 @@ CASES = {
     "a host of virtual GPUs": (
         hopper(0, mig(H), virtualization_mode=VirtualizationMode.HOST_VGPU.value),
         MigSetting.DYNAMIC,
-        (True, 0, False),
+        (False, 0, False),
     ),
     "passed through to a virtual machine": (
         hopper(0, mig(H), virtualization_mode=VirtualizationMode.PASSTHROUGH.value),
@@ -93,6 +93,19 @@ CASES = {
 @pytest.mark.parametrize(("reading", "setting", "expected"), CASES.values(), ids=CASES.keys())
 def test_what_is_offered(reading: GpuReading, setting: MigSetting, expected: tuple[bool, int, bool]) -> None:
     assert shape(offer(reading, setting)) == expected
+
+
+@pytest.mark.parametrize("setting", MigSetting)
+@pytest.mark.parametrize("mode", [VirtualizationMode.HOST_VGPU, VirtualizationMode.HOST_VSGA])
+def test_a_gpu_that_serves_virtual_machines_is_not_given_to_containers(mode: VirtualizationMode, setting: MigSetting) -> None:
+    """The host's driver has no CUDA: every claim of it would fail (B30).
+
+    https://github.com/DualCoder/vgpu_unlock/issues/51, https://github.com/NVIDIA/kubevirt-gpu-device-plugin/issues/5
+    """
+    for reading in (gpu(0, virtualization_mode=mode.value), hopper(0, mig(H, THREE), virtualization_mode=mode.value)):
+        found = offer(reading, setting)
+        assert shape(found) == (False, 0, False)
+        assert "serves virtual GPUs" in found.note
 
 
 @pytest.mark.parametrize("setting", [MigSetting.AUTO, MigSetting.DYNAMIC])
