@@ -77,7 +77,7 @@ class Outcomes:
             ledger.lessons.rest(uid, now_s)
 
     def _note_taken_back(self, job: TakeBackJob, written: Written, now_s: float) -> None:
-        ledger, claim = self._ledger, job.back.claim
+        ledger, claim = self._ledger, job.claim
         uid = claim.metadata.uid
         if written.end is not End.DONE:
             self._note_answer(written, now_s)

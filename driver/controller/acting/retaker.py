@@ -11,7 +11,6 @@ from driver.controller.deciding.doubles import Double, choose_loser
 from driver.controller.deciding.takeback import IdleCase, IdleRule
 from driver.controller.objects.model import Claim, Pod
 from driver.controller.objects.ownership import build_consumer
-from driver.controller.writing.claim_steps import TakingBack
 from driver.controller.writing.writer import SettleJob, TakeBackJob, UnmarkJob
 
 _LOG = log.logger(__name__)
@@ -53,7 +52,7 @@ class Retaker:
             if loser is None or any(ledger.in_flight.is_busy(uid) for uid in double.uids):
                 continue
             if self._is_free(loser.metadata.uid, now_s):
-                ledger.in_flight.begin(TakeBackJob(back=TakingBack(claim=loser), why=DOUBLE))
+                ledger.in_flight.begin(TakeBackJob(claim=loser, why=DOUBLE))
 
     def _tell(self, double: Double, claims: Iterable[Claim], loser: Claim | None) -> None:
         what = (
@@ -121,4 +120,4 @@ class Retaker:
     def _begin(self, claim: Claim, why: str) -> None:
         in_flight = self._ledger.in_flight
         if in_flight.take_backs < self._max_take_backs:
-            in_flight.begin(TakeBackJob(back=TakingBack(claim=claim), why=why))
+            in_flight.begin(TakeBackJob(claim=claim, why=why))

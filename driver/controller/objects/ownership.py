@@ -31,12 +31,15 @@ def digest_allocation(results: Iterable[AllocationResult]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
+def read_mark(claim: Claim) -> str | None:
+    """The digest of the allocation that we wrote, or were about to; None where there is none."""
+    return claim.metadata.annotations.get(ALLOCATION_ANNOTATION)
+
+
 def is_ours(claim: Claim) -> bool:
     """Whether the claim has an allocation, and we wrote it."""
     allocation = claim.status.allocation
-    return allocation is not None and claim.metadata.annotations.get(ALLOCATION_ANNOTATION) == digest_allocation(
-        allocation.devices.results
-    )
+    return allocation is not None and read_mark(claim) == digest_allocation(allocation.devices.results)
 
 
 def build_guard(claim_uid: str) -> Consumer:

@@ -26,6 +26,7 @@ from driver.controller.objects.ownership import (
     is_ours,
     is_pod,
     merge_consumers,
+    read_mark,
 )
 
 
@@ -74,18 +75,6 @@ class Placing:
         return digest_allocation(self.allocation.devices.results)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TakingBack:
-    """An allocation of ours to be taken back: the one that ``claim`` has."""
-
-    claim: Claim
-
-    @property
-    def digest(self) -> str:
-        """Which allocation is meant."""
-        return self.claim.metadata.annotations.get(ALLOCATION_ANNOTATION, "")
-
-
 def choose_placing_step(claim: Claim, want: Placing) -> Step | End:
     """The next write of a placement."""
     if claim.metadata.uid != want.claim.metadata.uid:
@@ -96,7 +85,7 @@ def choose_placing_step(claim: Claim, want: Placing) -> Step | End:
         return End.DONE if is_this else End.TAKEN
     if claim.metadata.deletion_timestamp is not None:
         return End.GONE
-    is_marked = claim.metadata.annotations.get(ALLOCATION_ANNOTATION) == want.digest and FINALIZER in claim.metadata.finalizers
+    is_marked = read_mark(claim) == want.digest and FINALIZER in claim.metadata.finalizers
     return Step.ALLOCATE if is_marked else Step.MARK
 
 
@@ -106,9 +95,9 @@ def choose_tidying_step(claim: Claim) -> Step | End:
     return Step.UNMARK if is_ours_to_be and claim.status.allocation is not None else End.DONE
 
 
-def choose_settling_step(claim: Claim, digest: str) -> Step | End:
-    """Whether a guard is still to be removed from an allocation of ours."""
-    if not is_ours(claim) or claim.metadata.annotations.get(ALLOCATION_ANNOTATION) != digest:
+def choose_settling_step(claim: Claim, before: Claim) -> Step | End:
+    """Whether a guard is still to be removed from the allocation of ours that it had ``before``."""
+    if not is_ours(claim) or read_mark(claim) != read_mark(before):
         return End.TAKEN
     return Step.SETTLE if has_guard(claim) else End.DONE
 
@@ -124,29 +113,29 @@ def choose_unmarking_step(claim: Claim) -> Step | End:
     return Step.UNMARK if is_left else End.DONE
 
 
-def choose_withdrawing_step(claim: Claim, back: TakingBack) -> Step | End:
-    """Whether pods are still to leave ``reservedFor`` before the allocation is cleared."""
-    end = _find_end(claim, back)
+def choose_withdrawing_step(claim: Claim, before: Claim) -> Step | End:
+    """Whether pods are still to leave ``reservedFor`` before the allocation is cleared that it had ``before``."""
+    end = _find_end(claim, before)
     if end is not None:
         return end
     return Step.WITHDRAW if any(is_pod(each) for each in claim.status.reserved_for) else End.DONE
 
 
-def choose_clearing_step(claim: Claim, back: TakingBack, gone: frozenset[str]) -> Step | End:
+def choose_clearing_step(claim: Claim, before: Claim, gone: frozenset[str]) -> Step | End:
     """The next write of a take-back whose pods were withdrawn. ``gone`` are uids of pods that need not be: there are none."""
-    end = _find_end(claim, back)
+    end = _find_end(claim, before)
     if end is not None:
-        is_cleared = end is End.DONE and claim.metadata.annotations.get(ALLOCATION_ANNOTATION) == back.digest
-        return Step.UNMARK if is_cleared and claim.metadata.uid == back.claim.metadata.uid else end
+        is_cleared = end is End.DONE and read_mark(claim) == read_mark(before)
+        return Step.UNMARK if is_cleared and claim.metadata.uid == before.metadata.uid else end
     came = (each for each in claim.status.reserved_for if is_pod(each) and each.uid not in gone)
     return End.IN_USE if any(came) else Step.CLEAR
 
 
-def _find_end(claim: Claim, back: TakingBack) -> End | None:
+def _find_end(claim: Claim, before: Claim) -> End | None:
     """What there is to say before any write: it is free already, it is somebody else's, something else than a pod uses it."""
-    if claim.metadata.uid != back.claim.metadata.uid or claim.status.allocation is None:
+    if claim.metadata.uid != before.metadata.uid or claim.status.allocation is None:
         return End.DONE
-    if not is_ours(claim) or claim.metadata.annotations.get(ALLOCATION_ANNOTATION) != back.digest:
+    if not is_ours(claim) or read_mark(claim) != read_mark(before):
         return End.TAKEN
     others = (each for each in claim.status.reserved_for if not is_guard(each) and not is_pod(each))
     return End.IN_USE if any(others) else None

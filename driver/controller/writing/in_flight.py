@@ -116,5 +116,5 @@ def _list_results(job: ClaimJob) -> Iterable[AllocationResult]:
         return [result for each in job.placings for result in each.allocation.devices.results]
     if isinstance(job, ResolveJob):
         return job.placing.allocation.devices.results
-    allocation = job.back.claim.status.allocation if isinstance(job, TakeBackJob) else None
+    allocation = job.claim.status.allocation if isinstance(job, TakeBackJob) else None
     return () if allocation is None else allocation.devices.results

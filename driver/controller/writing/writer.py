@@ -1,4 +1,4 @@
-"""The three things that are written to claims: place a demand, settle what a guard was left on, take an allocation back.
+"""What is written: a placement, what became of it, guards and marks that go, an allocation taken back, a node let go.
 
 A job is given to a thread, and its report comes back as a value; nothing is decided here but the next step of a claim. A demand
 is one job: its claims are written one after the other, guarded where there are several (R6). Whatever happens in between, the
@@ -18,13 +18,12 @@ from driver import log
 from driver.controller.books.demands import Demand
 from driver.controller.objects.life import format_time
 from driver.controller.objects.model import Claim, Consumer
-from driver.controller.objects.ownership import ALLOCATION_ANNOTATION, is_pod
+from driver.controller.objects.ownership import is_pod
 from driver.controller.writing.attempt import Attempt, Attempts
 from driver.controller.writing.claim_steps import (
     End,
     Placing,
     Step,
-    TakingBack,
     build_allocated,
     build_cleared,
     build_mark,
@@ -76,7 +75,7 @@ class SettleJob:
 class TakeBackJob:
     """An allocation of ours that nobody uses."""
 
-    back: TakingBack
+    claim: Claim
     why: str
 
 
@@ -102,7 +101,6 @@ Job: TypeAlias = ClaimJob | AcknowledgeJob
 class Written:
     """What became of one claim. ``claim`` is as the server said last."""
 
-    uid: str
     claim: Claim
     end: End
     text: str = ""
@@ -122,9 +120,7 @@ def list_claims(job: ClaimJob) -> tuple[Claim, ...]:
     """The claims that a job writes to."""
     if isinstance(job, PlaceJob):
         return (*(each.claim for each in job.placings), *job.guarded)
-    if isinstance(job, ResolveJob):
-        return (job.placing.claim,)
-    return (job.back.claim,) if isinstance(job, TakeBackJob) else (job.claim,)
+    return (job.placing.claim if isinstance(job, ResolveJob) else job.claim,)
 
 
 class Writer:
@@ -151,7 +147,7 @@ class Writer:
         elif isinstance(job, SettleJob):
             written = (self._settle(job.claim, job.users),)
         elif isinstance(job, TakeBackJob):
-            written = (self._take_back(job.back),)
+            written = (self._take_back(job.claim),)
         elif isinstance(job, UnmarkJob):
             written = (self._unmark(job.claim),)
         else:
@@ -207,9 +203,8 @@ class Writer:
 
     def _settle(self, claim: Claim, users: Iterable[Consumer]) -> Written:
         attempt = self._attempts.begin(claim)
-        digest = claim.metadata.annotations.get(ALLOCATION_ANNOTATION, "")
         end = attempt.run(
-            lambda now: choose_settling_step(now, digest),
+            lambda now: choose_settling_step(now, claim),
             lambda _, now: self._api.patch_status(now, build_reserved(now, plan_settled(now, users))),
         )
         return _report(attempt, end)
@@ -219,41 +214,41 @@ class Writer:
         end = attempt.run(choose_unmarking_step, lambda _, now: self._api.patch(now, build_unmark(now)))
         return _report(attempt, end)
 
-    def _take_back(self, back: TakingBack) -> Written:
-        attempt = self._attempts.begin(back.claim)
-        pods = tuple(each for each in back.claim.status.reserved_for if is_pod(each))
+    def _take_back(self, before: Claim) -> Written:
+        attempt = self._attempts.begin(before)
+        pods = tuple(each for each in before.status.reserved_for if is_pod(each))
         try:
-            there = self._read_unbound(back.claim, pods)
+            there = self._read_unbound(before, pods)
             if there is None:
                 return _report(attempt, End.IN_USE)
             if there:
-                end = self._withdraw(attempt, back)
+                end = self._withdraw(attempt, before)
                 if end is not End.DONE:
                     return _report(attempt, end)
                 self._attempts.pause(self._attempts.pace.withdraw_s)
-                there = self._read_unbound(back.claim, there)
+                there = self._read_unbound(before, there)
         except ApiError as err:
             attempt.text = str(err)
             return _report(attempt, End.GIVEN_UP)
         gone = frozenset(each.uid for each in pods) - frozenset(each.uid for each in there or ())
-        end = End.IN_USE if there is None else self._clear(attempt, back, gone)
+        end = End.IN_USE if there is None else self._clear(attempt, before, gone)
         if end is End.IN_USE:
             return replace(self._settle(attempt.claim, pods), end=End.IN_USE)
         return _report(attempt, end)
 
-    def _withdraw(self, attempt: Attempt, back: TakingBack) -> End:
+    def _withdraw(self, attempt: Attempt, before: Claim) -> End:
         return attempt.run(
-            lambda claim: choose_withdrawing_step(claim, back),
+            lambda claim: choose_withdrawing_step(claim, before),
             lambda _, claim: self._api.patch_status(claim, build_reserved(claim, plan_withdrawn(claim))),
         )
 
-    def _clear(self, attempt: Attempt, back: TakingBack, gone: frozenset[str]) -> End:
+    def _clear(self, attempt: Attempt, before: Claim, gone: frozenset[str]) -> End:
         def act(step: Step, claim: Claim) -> Claim:
             if step is Step.CLEAR:
                 return self._api.patch_status(claim, build_cleared(claim))
             return self._api.patch(claim, build_unmark(claim))
 
-        return attempt.run(lambda claim: choose_clearing_step(claim, back, gone), act)
+        return attempt.run(lambda claim: choose_clearing_step(claim, before, gone), act)
 
     def _read_unbound(self, claim: Claim, pods: Iterable[Consumer]) -> tuple[Consumer, ...] | None:
         """Those of the pods that are there; None where one is bound."""
@@ -268,4 +263,4 @@ class Writer:
 
 
 def _report(attempt: Attempt, end: End) -> Written:
-    return Written(uid=attempt.claim.metadata.uid, claim=attempt.claim, end=end, text=attempt.text)
+    return Written(claim=attempt.claim, end=end, text=attempt.text)

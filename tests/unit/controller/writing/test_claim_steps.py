@@ -12,7 +12,6 @@ from driver.controller.writing.claim_steps import (
     End,
     Placing,
     Step,
-    TakingBack,
     build_allocated,
     build_cleared,
     build_mark,
@@ -73,10 +72,9 @@ SETTLING = {
 
 @pytest.mark.parametrize(("now", "expected"), SETTLING.values(), ids=SETTLING.keys())
 def test_settling(now: Claim, expected: Step | End) -> None:
-    assert choose_settling_step(now, MARK) is expected
+    assert choose_settling_step(now, OURS) is expected
 
 
-BACK = TakingBack(claim=OURS)
 WITHDRAWING = {
     "with its pod": (OURS, Step.WITHDRAW),
     "with a guard only": (claim(ONE, mark=MARK, reserved=(GUARD,)), End.DONE),
@@ -91,7 +89,7 @@ WITHDRAWING = {
 
 @pytest.mark.parametrize(("now", "expected"), WITHDRAWING.values(), ids=WITHDRAWING.keys())
 def test_withdrawing(now: Claim, expected: Step | End) -> None:
-    assert choose_withdrawing_step(now, BACK) is expected
+    assert choose_withdrawing_step(now, OURS) is expected
 
 
 CLEARING = {
@@ -109,7 +107,7 @@ CLEARING = {
 
 @pytest.mark.parametrize(("now", "expected"), CLEARING.values(), ids=CLEARING.keys())
 def test_clearing(now: Claim, expected: Step | End) -> None:
-    assert choose_clearing_step(now, BACK, frozenset({"other-uid"})) is expected
+    assert choose_clearing_step(now, OURS, frozenset({"other-uid"})) is expected
 
 
 UNMARKING = {

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from driver.controller.books.demands import Demand
-from driver.controller.writing.claim_steps import Placing, TakingBack
+from driver.controller.writing.claim_steps import Placing
 from driver.controller.writing.fence import Acknowledgement, PoolWrites
 from driver.controller.writing.in_flight import InFlight
 from driver.controller.writing.writer import AcknowledgeJob, Job, PlaceJob, ResolveJob, SettleJob, TakeBackJob
@@ -56,7 +56,7 @@ def test_no_node_leaves_with_a_pool_that_is_written_for(in_flight: InFlight, poo
 
 
 def test_a_take_back_is_known_as_ours(in_flight: InFlight, pools: PoolWrites) -> None:
-    job = TakeBackJob(back=TakingBack(claim=claim(ONE, mark=MARK)), why="idle")
+    job = TakeBackJob(claim=claim(ONE, mark=MARK), why="idle")
     in_flight.begin(job)
     assert (in_flight.is_taking_back("uid"), in_flight.take_backs, pools.is_quiet("node-a", LATER_S)) == (True, 1, False)
     in_flight.end(job, 1.0)
