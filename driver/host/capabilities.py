@@ -43,6 +43,11 @@ def list_instances(roots: Roots) -> tuple[str, ...]:
     return tuple(sorted(str(path.relative_to(base)) for path in base.glob("gpu*/mig/gi*/ci*")))
 
 
+def list_bound_gpus(roots: Roots) -> tuple[str, ...]:
+    """The PCI addresses of the GPUs that the driver has: as cheap, and changes when one is plugged, bound or taken away."""
+    return tuple(sorted(path.name for path in (roots.proc / "driver/nvidia/gpus").glob("*")))
+
+
 def _build_node(roots: Roots, major: int, minor: int) -> DeviceNode:
     name = f"nvidia-caps/nvidia-cap{minor}"
     return DeviceNode(path=f"/dev/{name}", host_path=str(roots.dev_on_host / name), type="c", major=major, minor=minor)

@@ -27,9 +27,9 @@ _LOG = log.logger(__name__)
 FIRST_RETRY_S = 1.0
 MAX_RETRY_S = 30.0
 RESCAN_S = 300.0
-"""A GPU that comes back, or MIG mode switched by an administrator, is seen within this; a signal (SIGHUP) makes it now."""
+"""A GPU that is well again, or MIG mode switched by an administrator, is seen within this; a signal (SIGHUP) makes it now."""
 SIGN_S = 5.0
-"""MIG devices that come or go are seen within this: the driver's files say so, without NVML."""
+"""GPUs and MIG devices that come or go are seen within this: the driver's files say so, without NVML."""
 HANG_S = 3 * GPU_DEADLINE_S
 """A pass that is under way for longer hangs: its GPUs have two deadlines, for themselves and for their PCIe levels."""
 

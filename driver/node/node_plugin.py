@@ -11,7 +11,7 @@ from driver.cdi.host import HostFacts
 from driver.claims.prepare import ClaimPreparer
 from driver.claims.private_folder import make_private_folder
 from driver.errors import AnotherPublisher, DeviceNotReady
-from driver.host.capabilities import list_instances
+from driver.host.capabilities import list_bound_gpus, list_instances
 from driver.host.epoch import read_epoch
 from driver.host.roots import Roots
 from driver.kube.client import KubeClient
@@ -108,7 +108,7 @@ class NodePlugin:
             machine,
             self._note_pass,
             self._publication.note_hang,
-            read_sign=lambda: (list_instances(roots), lock.read_others()),
+            read_sign=lambda: (list_bound_gpus(roots), list_instances(roots), lock.read_others()),
         )
 
     @property

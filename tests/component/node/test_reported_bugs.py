@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from driver.claims.record import State, decode_record, encode_record
+from driver.node.machine import MachineReader
 from driver.nvml.mock.faults import CallFails, GpuLost, NeedsRecovery, NotReady, XidEvent
+from driver.nvml.readings import MachineReading
 from driver.topology.mig_offer import MigSetting
 from tests.component.node.mig_node import GPU, MigNode, make, opened, read
 from tests.component.node.one_node import OneNode, one_node
@@ -47,6 +50,33 @@ def read_instance_numbers(mig: MigNode) -> dict[int, int]:
     gpu = read(mig.machine, mig.node.mock_state).gpus[0]
     assert gpu.mig is not None
     return {each.placement.start: each.id for each in gpu.mig.instances}
+
+
+class Plugged:
+    """A reader that sees the last GPU once it is plugged in."""
+
+    def __init__(self, reader: MachineReader) -> None:
+        self._reader = reader
+        self.is_whole = False
+
+    def read(self) -> MachineReading:
+        reading = self._reader.read()
+        return reading if self.is_whole else replace(reading, gpus=reading.gpus[:-1])
+
+
+def test_a_gpu_that_is_plugged_into_a_running_node_is_published_within_seconds(node: OneNode) -> None:
+    """The driver's files say so, without NVML (https://github.com/NVIDIA/gpu-operator/issues/1263)."""
+    plugged: list[Plugged] = []
+
+    def wrap(reader: MachineReader) -> MachineReader:
+        plugged.append(Plugged(reader))
+        return plugged[0]
+
+    node.start("dgx-h100", wrap=wrap)
+    node.wait_published(7)
+    plugged[0].is_whole = True
+    (node.mock_state / "root/proc/driver/nvidia/gpus/0000:ff:00.0").mkdir()
+    node.wait_published(8)
 
 
 @pytest.mark.parametrize("mig", [MigSetting.AUTO, MigSetting.DYNAMIC], ids=lambda each: str(each.value))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from driver.errors import DeviceNotReady
-from driver.host.capabilities import has_instances, list_instances, read_mig_nodes
+from driver.host.capabilities import has_instances, list_bound_gpus, list_instances, read_mig_nodes
 from driver.host.device_nodes import DeviceNode
 from driver.host.roots import Roots
 
@@ -79,6 +79,14 @@ def test_the_list_changes_whenever_a_mig_device_comes_or_goes(roots: Roots) -> N
     write(roots.proc / "driver/nvidia/capabilities/gpu1/mig/gi1/ci0/access", "DeviceFileMinor: 9\n")
     assert list_instances(roots) == ("gpu0/mig/gi3/ci0", "gpu1/mig/gi1/ci0")
     assert list_instances(Roots(proc=roots.proc / "none")) == ()
+
+
+def test_the_list_changes_whenever_a_gpu_is_plugged_bound_or_taken_away(roots: Roots) -> None:
+    assert list_bound_gpus(roots) == ()
+    for pci in ("0000:4e:00.0", "0000:19:00.0"):
+        write(roots.proc / f"driver/nvidia/gpus/{pci}/information", "Model: x\n")
+    assert list_bound_gpus(roots) == ("0000:19:00.0", "0000:4e:00.0")
+    assert list_bound_gpus(Roots(proc=roots.proc / "none")) == ()
 
 
 def test_a_gpu_is_divided_once_it_has_an_instance_half_made_or_not(roots: Roots) -> None:
