@@ -18,13 +18,12 @@ from itertools import combinations
 
 from driver.api.resource_v1 import Attribute, Device
 from driver.nvml.readings import PcieLevel
-from driver.topology.model import LinkMatrix
 
 NVLINK_TENTHS_BY_CAPABILITY = {"6.0": 180, "7.0": 200, "8.0": 200, "8.6": 120, "9.0": 206, "10.0": 401, "10.3": 401}
 """NCCL's bandwidth of one NVLink by compute capability, in tenths of GB/s."""
 
 _NVLINK_TENTHS = 200
-_PCIE_TENTHS = {
+PCIE_TENTHS = {
     PcieLevel.SAME_BOARD: 130,
     PcieLevel.PIX: 120,
     PcieLevel.PXB: 110,
@@ -87,11 +86,6 @@ def build_link_model(devices: Sequence[Device], driver: str) -> LinkModel:
 def count_links(devices: Sequence[Device], driver: str) -> tuple[tuple[int, ...], ...]:
     """The NVLinks of each pair of whole GPUs that stand in order of PCI address, as far as their attributes tell."""
     return tuple(tuple(row) for row in _count_links([_Facts(device.attributes, driver) for device in devices]))
-
-
-def build_exact_model(links: LinkMatrix, roots: Sequence[str | None], numas: Sequence[int | None], tenths: int) -> LinkModel:
-    """The model of a machine whose links are known; ``tenths`` is the bandwidth of one NVLink in tenths of GB/s."""
-    return _build(links.nvlinks, links.pcie, [tenths] * len(links.nvlinks), (_classes(roots), _classes(numas)))
 
 
 class _Facts:
@@ -176,7 +170,7 @@ def _build(
 
 
 def _worth(links: int, level: PcieLevel, per_link: int) -> int:
-    return max(_LEAST_NVLINK_TENTHS, links * per_link) if links else _PCIE_TENTHS[level]
+    return max(_LEAST_NVLINK_TENTHS, links * per_link) if links else PCIE_TENTHS[level]
 
 
 @lru_cache(maxsize=1024)

@@ -189,7 +189,7 @@ class Loop:
     def _acknowledge(self, now_s: float) -> None:
         """Let nodes go that want to leave, once nothing is under way for them."""
         pools = self._ledger.draining_pools()
-        for each in plan_acknowledgements(pools, self.cluster.nodes, self._pools, driver=self.cluster.driver, now_s=now_s):
+        for each in plan_acknowledgements(pools, self.cluster.nodes, self._pools, now_s=now_s):
             if not self._ledger.put_off.is_put_off(each.node_uid, now_s):
                 self._ledger.in_flight.acknowledge(AcknowledgeJob(acknowledgement=each))
 

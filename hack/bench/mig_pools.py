@@ -70,11 +70,6 @@ def text_of(table: str, profile: MigProfileDocument) -> str:
     return f"{profile.slices}g.{gib}gb{suffix}"
 
 
-def compute_slices_of(table: str) -> dict[str, int]:
-    """Compute slices by profile."""
-    return {text_of(table, each): each.slices for each in read_mig_tables()[table].profiles}
-
-
 @cache
 def _build_devices(table: str, gpus: int, starts_first: bool) -> tuple[Device, ...]:
     document = read_mig_tables()[table]

@@ -45,7 +45,7 @@ class WritePace:
 
 
 class Attempts:
-    """Makes attempts; all of them end when ``stop`` is called."""
+    """Makes attempts; all of them end once ``stopped`` is set."""
 
     def __init__(
         self,

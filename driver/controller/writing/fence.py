@@ -46,11 +46,8 @@ class PoolWrites:
 
     def is_quiet(self, pool: str, now_s: float) -> bool:
         """Whether nothing is under way, and has not been for a while."""
-        return pool not in self._under_way and now_s >= self.quiet_from_s(pool)
-
-    def quiet_from_s(self, pool: str) -> float:
-        """When the pool may be acknowledged if nothing is written until then."""
-        return max(self._leads_since_s, self._ended_s.get(pool, self._leads_since_s)) + QUIET_S
+        last_s = max(self._leads_since_s, self._ended_s.get(pool, self._leads_since_s))
+        return pool not in self._under_way and now_s >= last_s + QUIET_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,21 +60,20 @@ class Acknowledgement:
 
 
 def plan_acknowledgements(
-    pools: Iterable[Pool], nodes: Mapping[str, Node], writes: PoolWrites, *, driver: str, now_s: float
+    pools: Iterable[Pool], nodes: Mapping[str, Node], writes: PoolWrites, *, now_s: float
 ) -> tuple[Acknowledgement, ...]:
     """The nodes that may leave now. Ask as leader, after each change of slices or nodes, and again when a pool becomes quiet.
 
     Args:
-        pools: whole pools, from ``gather_pools``: one that is being updated may still have fenced devices in an older slice.
+        pools: ours, whole, from ``gather_pools``: one that is being updated may still have fenced devices in an older slice.
         nodes: by name.
         writes: what is under way.
-        driver: ours; other drivers' pools are none of our business.
         now_s: by the clock of ``writes``.
     """
     found = []
     for pool in pools:
         node = nodes.get(pool.node)
-        time_added = read_drain(pool) if pool.driver == driver else None
+        time_added = read_drain(pool)
         if node is None or time_added is None or node.metadata.annotations.get(DRAINED_ANNOTATION) == time_added:
             continue
         if writes.is_quiet(pool.name, now_s):

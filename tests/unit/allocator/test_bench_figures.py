@@ -21,7 +21,7 @@ from hack.bench.allocator_replay import RULES, Row, build_hours, build_waits, me
 from hack.bench.allocator_replay import measure as measure_replay
 from hack.bench.cel_speed import build_total, read_golden
 from hack.bench.fgd import DATA, State, apply, build_best_fit, build_least_damage, build_load, run_load
-from hack.bench.mig_pools import build_mig_pool, compute_slices_of
+from hack.bench.mig_pools import build_mig_pool, text_of
 from hack.bench.openb import Node, Pod, read_nodes, read_pods
 
 WINDOW = Path("tests/data/openb/pods_window.csv")
@@ -34,7 +34,7 @@ def test_a_mig_pool_has_every_placement_and_the_whole_gpus(table: str) -> None:
     profiles = read_mig_tables()[table].profiles
     assert len(pool.devices) == 2 * (1 + sum(len(profile.starts) for profile in profiles))
     assert len({device.name for device in pool.devices}) == len(pool.devices)
-    assert len(compute_slices_of(table)) == len(profiles)
+    assert len({text_of(table, each) for each in profiles}) == len(profiles)
     by_name = {each.name: each.counters for each in pool.counter_sets}
     for device in pool.devices:
         drawn = device.consumes_counters[0]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import combinations, pairwise, permutations
 
 import pytest
 
 from driver.allocator.choices import subsets
-from driver.allocator.links import LinkModel, build_exact_model, build_link_model
+from driver.allocator.links import PCIE_TENTHS, LinkModel, build_link_model
 from driver.allocator.rings import choose_ring
 from driver.allocator.tables import LinkTables, positions_of, tables_of
 from driver.api.resource_v1 import Device
@@ -22,9 +22,24 @@ SIXTEEN = ["dgx-2"]
 
 @cache
 def exact(machine: str) -> LinkModel:
+    """The model with the links as the machine has them, whatever its slices tell."""
     topology = topology_of(machine)
-    roots = [gpu.reading.pcie_root for gpu in topology.gpus]
-    return build_exact_model(topology.links, roots, [gpu.reading.numa_node for gpu in topology.gpus], 250)
+    links, gpus = topology.links, range(len(topology.gpus))
+    nvlinked = [[a != b and links.nvlinks[a][b] > 0 for b in gpus] for a in gpus]
+    return LinkModel(
+        tuple(
+            tuple(0 if a == b else links.nvlinks[a][b] * 250 if nvlinked[a][b] else PCIE_TENTHS[links.pcie[a][b]] for b in gpus)
+            for a in gpus
+        ),
+        tuple(mask(*(b for b in gpus if nvlinked[a][b])) for a in gpus),
+        classes([gpu.reading.pcie_root for gpu in topology.gpus]),
+        classes([gpu.reading.numa_node for gpu in topology.gpus]),
+    )
+
+
+def classes(values: Sequence[object | None]) -> tuple[int, ...]:
+    """By first position; an absent value equals nothing."""
+    return tuple(at if value is None else values.index(value) for at, value in enumerate(values))
 
 
 def all_rings(model: LinkModel, members: tuple[int, ...]) -> Iterator[list[int]]:
