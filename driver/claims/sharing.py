@@ -40,6 +40,8 @@ class ClaimSharing:
             try:
                 self.controls.set(setting)
             except NvmlError as err:
+                if setting.time_slice == 0 and err.code in _NEVER_SET:  # the driver's default is all that this GPU has
+                    continue
                 raise DeviceNotReady(f"{record.ref()}: GPU {setting.uuid} cannot be shared as its config asks: {err}") from err
         for spec in list_daemons(record):
             try:

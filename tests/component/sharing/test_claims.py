@@ -231,3 +231,19 @@ def test_b63_pascal_is_prepared_plain_and_refused_with_the_reason(node: OneNode,
         claim = node.allocate(name, device, configs=[config])
         with pytest.raises(CallFailed, match=r"compute capability is 6\.0: 7\.0 is needed"):
             node.prepare(claim)
+
+
+def test_the_default_slice_of_a_gpu_that_has_no_other_is_what_it_has(node: OneNode) -> None:
+    """A virtual GPU refuses every length, and its compute capability does not tell.
+
+    https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/pull/1183
+    """
+    node.play(CallFails(call="nvmlDeviceGetCudaComputeCapability", code="NOT_SUPPORTED"))
+    node.start("dgx-1p")
+    node.wait_published(8)
+    device = first_devices(node, 1)
+    default = node.allocate("default", device, configs=[time_slicing()])
+    node.prepare(default)
+    node.unprepare(default)
+    with pytest.raises(CallFailed, match=r"cannot be shared as its config asks: .*NOT_SUPPORTED"):
+        node.prepare(node.allocate("long", device, configs=[time_slicing("Long")]))
