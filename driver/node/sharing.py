@@ -20,6 +20,9 @@ from driver.node.ground import NodeGround
 from driver.nvml.gpu_controls import GpuControls, Smi
 from driver.resourceslice.shares import ShareSetting
 
+_NAME_MAX = 255
+"""Bytes of a file's name; a node's name alone may have 253."""
+
 
 @dataclass(frozen=True, slots=True)
 class ShareReader:
@@ -42,7 +45,7 @@ class ShareReader:
 def build_sharing(ground: NodeGround) -> ClaimSharing:
     """The node's. Mock nodes of one machine share the folder of the MPS daemons, so each has a folder in it."""
     settings = ground.settings
-    folder = settings.mps_dir / f"{settings.driver_name}-{settings.pool.pool}"
+    folder = settings.mps_dir / f"{settings.driver_name}-{settings.pool.pool}"[:_NAME_MAX]
     daemons = Daemons(root=folder, find_tools=lambda: _find_tools(ground), isolates=settings.isolates_mps)
     return ClaimSharing(
         controls=GpuControls(ground.open_nvml, lambda: _find_smi(ground)),
