@@ -6,7 +6,6 @@ had closed while it idled, and a request answered 401 once the token was read ag
 
 from __future__ import annotations
 
-import base64
 import os
 import ssl
 import tempfile
@@ -20,7 +19,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 
 from driver.errors import ApiUnreachable, Forbidden, SettingsInvalid
 from driver.kube.connection import Answer, Connection, ConnectionLost, Place
-from driver.kube.credentials import Credentials, Tls
+from driver.kube.credentials import Credentials, Tls, encode_basic
 from driver.kube.failures import describe_failure
 
 if TYPE_CHECKING:
@@ -172,8 +171,7 @@ def _through_proxy(place: Place, url: str, source: str) -> Place:
         raise SettingsInvalid(f"{source}: proxy {url!r}: give it as http://HOST:PORT; no other kind of proxy works")
     headers = {}
     if parts.username is not None:
-        text = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        headers["Proxy-Authorization"] = "Basic " + base64.b64encode(text.encode()).decode()
+        headers["Proxy-Authorization"] = encode_basic(unquote(parts.username), unquote(parts.password or ""))
     return replace(place, proxy=(parts.hostname, port), proxy_headers=headers)
 
 

@@ -30,8 +30,6 @@ from driver.kube.line_stream import LineStream
 from driver.kube.refusals import Status, build_refusal
 from driver.kube.resources import KubeObject, Resource, Selection
 
-__all__ = ["Change", "ChangeKind", "Failed", "Listed", "Seen", "WatchPace", "Watcher", "decode_event", "plan_relist"]
-
 _LOG = log.logger(__name__)
 
 T = TypeVar("T", bound=KubeObject)

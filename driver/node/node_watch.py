@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from driver import log
 from driver.api.fence import ALLOCATOR_KEY, DRAINED_ANNOTATION
 from driver.errors import ApiError
+from driver.kube.changes import Change, ChangeKind
 from driver.kube.client import KubeClient
 from driver.kube.resources import NODES, Node, Selection
-from driver.kube.watch import Change, ChangeKind, Failed, Listed, Watcher
+from driver.kube.watch import Failed, Listed, Watcher
 
 _LOG = log.logger(__name__)
 

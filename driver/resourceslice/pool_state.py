@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from driver.api.resource_v1 import ResourceSlice
-from driver.kube.watch import Change, ChangeKind, Listed
+from driver.kube.changes import Change, ChangeKind
+from driver.kube.watch import Listed
 from driver.names import PoolName
 from driver.resourceslice.diff import MAX_GENERATION
 

@@ -19,9 +19,10 @@ from dataclasses import replace
 from driver import log
 from driver.api.resource_v1 import ResourceSlice
 from driver.errors import ApiError, Forbidden, Invalid, StateUnwritable
+from driver.kube.changes import Change
 from driver.kube.client import KubeClient
 from driver.kube.resources import RESOURCE_SLICES, Selection
-from driver.kube.watch import Change, Failed, Listed, Watcher
+from driver.kube.watch import Failed, Listed, Watcher
 from driver.resourceslice.compare import is_same_content, name_dropped_fields
 from driver.resourceslice.content import SliceContent
 from driver.resourceslice.diff import PoolIdentity, WritePlan, content_of, parse_name_index, plan_writes

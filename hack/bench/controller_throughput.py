@@ -25,10 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from driver.controller.objects.model import CLAIMS, PODS
+from driver.kube.changes import Change
 from driver.kube.client import KubeClient
 from driver.kube.kubeconfig import read_kubeconfig
 from driver.kube.resources import Selection
-from driver.kube.watch import Change, Watcher
+from driver.kube.watch import Watcher
 from hack.bench.control_plane import CREATORS, ControlPlane, run_control_plane
 from hack.bench.figure import percentile, round_digits
 from hack.bench.processes import BenchFailed

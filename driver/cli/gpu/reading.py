@@ -15,9 +15,9 @@ from driver.controller.deciding.question import Question, build_question
 from driver.controller.objects.model import CLAIMS, CLASSES, NODES, PODS, Lean, NodeMeta, Pod
 from driver.controller.objects.taint_rules import TAINT_RULES
 from driver.errors import ApiError, Forbidden, NotFound
+from driver.kube.changes import Change, ChangeKind
 from driver.kube.client import KubeClient
 from driver.kube.resources import RESOURCE_SLICES, KubeObject, Resource, Selection
-from driver.kube.watch import Change, ChangeKind
 
 T = TypeVar("T", bound=KubeObject)
 

@@ -11,7 +11,8 @@ from driver.controller.acting.ledger import Ledger, find_node
 from driver.controller.intake import Source, Told
 from driver.controller.objects.model import Claim, Pod
 from driver.controller.objects.ownership import is_ours
-from driver.kube.watch import Change, ChangeKind, Failed, Listed
+from driver.kube.changes import Change, ChangeKind
+from driver.kube.watch import Failed, Listed
 
 _LOG = log.logger(__name__)
 BY_SCHEDULER = "kube-scheduler took the allocation back"

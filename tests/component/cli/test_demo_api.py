@@ -11,10 +11,11 @@ from driver.api.meta_v1 import ObjectMeta
 from driver.api.resource_v1 import ResourcePool, ResourceSlice, ResourceSliceSpec
 from driver.cli.demo.api import MemoryApi, Target
 from driver.errors import Conflict, NotFound
+from driver.kube.changes import Change, ChangeKind
 from driver.kube.client import KubeClient, Preconditions
 from driver.kube.credentials import Credentials, Endpoint, FixedHeader
 from driver.kube.resources import NODES, RESOURCE_SLICES, Selection
-from driver.kube.watch import Change, ChangeKind, Listed, Watcher
+from driver.kube.watch import Listed, Watcher
 
 
 @pytest.fixture

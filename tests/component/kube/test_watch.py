@@ -15,9 +15,10 @@ import msgspec
 import pytest
 
 from driver.api.resource_v1 import ResourceSlice
+from driver.kube.changes import Change
 from driver.kube.client import KubeClient
 from driver.kube.resources import RESOURCE_SLICES, Selection
-from driver.kube.watch import Change, Failed, Listed, Seen, Watcher, WatchPace
+from driver.kube.watch import Failed, Listed, Seen, Watcher, WatchPace
 from tests.fakes.kube_api import FakeKubeApi, Fault
 from tests.fakes.slices import as_json, content, existing
 

@@ -13,8 +13,9 @@ import msgspec
 import pytest
 
 from driver.api.resource_v1 import ResourceSlice
+from driver.kube.changes import Change
 from driver.kube.resources import RESOURCE_SLICES
-from driver.kube.watch import Change, Seen, Watcher
+from driver.kube.watch import Seen, Watcher
 from driver.resourceslice.publish import Publisher
 from driver.resourceslice.publish_reports import PublisherReports
 from driver.resourceslice.publisher_lock import FilePublisherLock

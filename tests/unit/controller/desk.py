@@ -25,8 +25,9 @@ from driver.controller.writing.attempt import Attempts, WritePace
 from driver.controller.writing.fence import Acknowledgement
 from driver.controller.writing.writer import Job, Writer
 from driver.errors import ApiError
+from driver.kube.changes import plan_relist
 from driver.kube.events import ObjectReference
-from driver.kube.watch import Listed, plan_relist
+from driver.kube.watch import Listed
 from tests.fakes.cluster_life import ClusterLife, find_doubles, list_devices
 from tests.fakes.kube_http import merge_patch
 from tests.fakes.kube_kinds import kind_of

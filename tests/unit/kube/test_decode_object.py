@@ -12,7 +12,8 @@ from driver.api.claim_spec_v1 import SpecFault, decode_claim_spec
 from driver.api.resource_v1 import Device, ResourceClaim, ResourceSlice
 from driver.controller.objects.model import CLAIMS, Claim
 from driver.kube.answers import decode_object
-from driver.kube.watch import Change, decode_event
+from driver.kube.changes import Change
+from driver.kube.watch import decode_event
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driver.errors import ApiError, Gone
+from driver.kube.changes import Change
 from driver.kube.resources import RESOURCE_SLICES
-from driver.kube.watch import Change, decode_event
+from driver.kube.watch import decode_event
 from driver.resourceslice.diff import plan_writes
 from driver.resourceslice.other_publisher import detect_other_publisher
 from driver.resourceslice.pool_state import PoolState

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from driver.api.resource_v1 import ResourceSlice
-from driver.kube.watch import Change, ChangeKind, plan_relist
+from driver.kube.changes import Change, ChangeKind, plan_relist
 from tests.fakes.slices import content, existing
 
 

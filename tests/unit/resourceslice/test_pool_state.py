@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from driver.api.resource_v1 import ResourceSlice
-from driver.kube.watch import Change, ChangeKind, Listed
+from driver.kube.changes import Change, ChangeKind
+from driver.kube.watch import Listed
 from driver.resourceslice.diff import MAX_GENERATION
 from driver.resourceslice.pool_state import PoolState
 from tests.fakes.slices import IDENTITY, content, existing
