@@ -14,7 +14,9 @@ from driver.node.sharing import build_sharing
 
 def build_ground(mps_dir: Path, node: str) -> NodeGround:
     settings: dict[str, Any] = {"mps_dir": mps_dir, "driver_name": "gpu.nvidia.com", "isolates_mps": False}
-    return cast(NodeGround, SimpleNamespace(settings=SimpleNamespace(pool=SimpleNamespace(pool=node), **settings)))
+    return cast(
+        NodeGround, SimpleNamespace(settings=SimpleNamespace(pool=SimpleNamespace(pool=node), **settings), open_nvml=None)
+    )
 
 
 @pytest.mark.parametrize("node", ["node-a", "n" * 253])
