@@ -31,6 +31,7 @@ LIBRARY_FOLDERS = (
     "usr/lib/x86_64-linux-gnu/nvidia/current",
     "usr/lib/aarch64-linux-gnu/nvidia/current",
     "usr/lib/nvidia",
+    "usr/lib/nvidia/tesla",
     "lib",
     "glibc/lib",
 )
@@ -38,6 +39,7 @@ _SEEN_IN = {
     "usr/lib/x86_64-linux-gnu/nvidia/current": "usr/lib/x86_64-linux-gnu",
     "usr/lib/aarch64-linux-gnu/nvidia/current": "usr/lib/aarch64-linux-gnu",
     "usr/lib/nvidia": "usr/lib",
+    "usr/lib/nvidia/tesla": "usr/lib",
     "glibc/lib": "usr/lib",
 }
 """Folders of one distribution (Debian, Bottlerocket, Talos) that no container's loader looks into, and where it does look."""

@@ -98,6 +98,8 @@ def test_each_distributions_folder_is_searched(root: Root, folder: str) -> None:
         pytest.param("usr/lib/x86_64-linux-gnu/nvidia/current", "usr/lib/x86_64-linux-gnu", id="Debian"),
         pytest.param("usr/lib/aarch64-linux-gnu/nvidia/current", "usr/lib/aarch64-linux-gnu", id="Debian on Arm"),
         pytest.param("usr/lib/nvidia", "usr/lib", id="Bottlerocket"),
+        # https://github.com/bottlerocket-os/bottlerocket-kernel-kit/pull/424
+        pytest.param("usr/lib/nvidia/tesla", "usr/lib", id="Bottlerocket, as it installs them"),
         pytest.param("glibc/lib", "usr/lib", id="Talos before 1.9"),
         pytest.param("lib", "lib", id="Talos"),
     ],
