@@ -26,6 +26,7 @@ from driver.api.versions import parse_version
 from driver.names import DeviceName
 from driver.resourceslice.attributes import Allocator
 from driver.resourceslice.build import build_fence_taints
+from driver.resourceslice.shares import share_device
 from driver.topology.mig_names import MigIdentity, parse_mig_name
 from driver.topology.names import parse_device_name
 
@@ -47,7 +48,10 @@ _STANDARD_FORMS = {
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True):
-    """The devices as last published, without taints, and without what they draw: a lost one draws nothing. On disk as JSON."""
+    """The devices as last published. On disk as JSON.
+
+    Without taints, what they draw (a lost one draws nothing), and the policies of shares (which follow from the memory).
+    """
 
     version: int = INVENTORY_VERSION
     devices: tuple[Device, ...] = ()
@@ -180,12 +184,14 @@ def _is_legal(key: str, attribute: Attribute) -> bool:
 
 def _as_lost(device: Device, allocator: Allocator) -> Device:
     taint = Taint(key=LOST_TAINT_KEY, effect="NoSchedule")
+    device = (share_device(device) if device.allow_multiple_allocations else None) or device
     attributes = device.attributes | {"allocator": Attribute(string=allocator.value)}
     return msgspec.structs.replace(device, attributes=attributes, taints=(*build_fence_taints(allocator), taint))
 
 
 def _to_remember(device: Device) -> Device:
-    return msgspec.structs.replace(device, taints=(), consumes_counters=())
+    capacity = {name: msgspec.structs.replace(each, request_policy=None) for name, each in device.capacity.items()}
+    return msgspec.structs.replace(device, taints=(), consumes_counters=(), capacity=capacity)
 
 
 def _find_replaced(before: Inventory, now: Sequence[Device]) -> tuple[GpuReplaced, ...]:

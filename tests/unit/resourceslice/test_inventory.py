@@ -22,6 +22,7 @@ from driver.resourceslice.inventory import (
     encode_inventory,
     merge_inventory,
 )
+from driver.resourceslice.shares import ShareSetting
 from driver.topology.build import build_topology
 from tests.fakes.slice_rules import pool_faults
 from tests.unit.topology.machines import dgx_1v, gpu, machine
@@ -77,6 +78,18 @@ def test_a_lost_device_stays_lost_over_a_restart() -> None:
         decode_inventory(encode_inventory(first.inventory)).inventory, (B,), held={A.name}, allocator=Allocator.SCHEDULER
     )
     assert again == first
+
+
+def test_a_lost_gpu_that_claims_have_shares_of_stays_so_over_a_restart() -> None:
+    """What says how it is divided is not remembered, but follows from its memory: the slice changes by the taint alone."""
+    topology = build_topology(machine([gpu(0, memory_bytes=80 << 30), gpu(1, memory_bytes=80 << 30)]))
+    shares = ShareSetting(is_on=True)
+    one, two = build_devices(topology, node_uid="node", allocator=Allocator.SCHEDULER, shares=shares).devices
+    assert one.allow_multiple_allocations
+    decoded = decode_inventory(encode_inventory(merged((), (one, two), set()).inventory))
+    assert decoded.fault is None
+    found = merge_inventory(decoded.inventory, (two,), held={one.name}, allocator=Allocator.SCHEDULER)
+    assert found.devices == (two, msgspec.structs.replace(one, taints=(LOST,)))
 
 
 def test_a_lost_device_is_fenced_as_the_node_is_now_with_the_fence_first() -> None:
