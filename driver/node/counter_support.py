@@ -50,7 +50,7 @@ class CounterSupport:
             return False
         fields = f"spec.driver={self._pool.driver},spec.nodeName={self._pool.node_name}"
         own = self._client.list_all(RESOURCE_SLICES, Selection(field_selector=fields)).items
-        if any(each.spec.shared_counters for each in own):
+        if any(map(self._is_kept, own)):
             return True  # it has kept them before: a restart writes nothing
         try:
             stored = self._client.create(RESOURCE_SLICES, self._build_trial(self._pool), is_dry_run=True)
@@ -62,6 +62,7 @@ class CounterSupport:
         return build_trial(pool, counters=(CounterSet(name="trial", counters={"trial": Counter(value="1")}),))
 
     def _is_kept(self, stored: ResourceSlice) -> bool:
+        """Whether a slice that the server has shows that it keeps them."""
         return bool(stored.spec.shared_counters)
 
 

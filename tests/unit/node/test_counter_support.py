@@ -90,17 +90,35 @@ def test_a_server_that_does_not_answer_says_nothing(api: FakeKubeApi, clock: Clo
     assert asked.read() is True
 
 
-def test_one_that_has_kept_them_is_not_tried_again(api: FakeKubeApi, clock: Clock) -> None:
-    """A restart writes nothing, not even on trial."""
-    spec = {
-        "driver": POOL.driver,
-        "nodeName": POOL.node_name,
-        "pool": {"name": POOL.pool, "generation": 1, "resourceSliceCount": 1},
-        "sharedCounters": [{"name": "gpu", "counters": {"memory-slice-0": {"value": "1"}}}],
-    }
+COUNTERS = {"sharedCounters": [{"name": "gpu", "counters": {"memory-slice-0": {"value": "1"}}}]}
+SHARES = {"devices": [{"name": "gpu", "allowMultipleAllocations": True}]}
+
+
+def publish(api: FakeKubeApi, content: dict[str, object]) -> None:
+    """A slice of this node, from before."""
+    pool = {"name": POOL.pool, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": POOL.driver, "nodeName": POOL.node_name, "pool": pool, **content}
     api.create("resourceslices", {"metadata": {"name": "00000-one"}, "spec": spec})
-    assert support(api, clock).read() is True
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [pytest.param(CounterSupport, COUNTERS, id="counters"), pytest.param(ShareSupport, SHARES, id="shares")],
+)
+def test_one_that_has_kept_them_is_not_tried_again(
+    api: FakeKubeApi, clock: Clock, kind: type[CounterSupport], content: dict[str, object]
+) -> None:
+    """A restart writes nothing, not even on trial."""
+    publish(api, content)
+    assert kind(KubeClient(api.credentials(), timeout_s=5.0), POOL, clock).read() is True
     assert api.count("create", resource="resourceslices") == 0
+
+
+def test_that_it_keeps_counters_says_nothing_of_shares(clock: Clock) -> None:
+    """Two feature gates: a GPU that is published as divided, and stored as whole, would be given to one claim."""
+    with FakeKubeApi(gates_off=["DRAConsumableCapacity"]) as api:
+        publish(api, COUNTERS)
+        assert ShareSupport(KubeClient(api.credentials(), timeout_s=5.0), POOL, clock).read() is False
 
 
 def test_shares_are_asked_about_in_the_same_way(api: FakeKubeApi, clock: Clock) -> None:
