@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -94,7 +94,7 @@ COUNTERS = {"sharedCounters": [{"name": "gpu", "counters": {"memory-slice-0": {"
 SHARES = {"devices": [{"name": "gpu", "allowMultipleAllocations": True}]}
 
 
-def publish(api: FakeKubeApi, content: dict[str, object]) -> None:
+def publish(api: FakeKubeApi, content: Mapping[str, object]) -> None:
     """A slice of this node, from before."""
     pool = {"name": POOL.pool, "generation": 1, "resourceSliceCount": 1}
     spec = {"driver": POOL.driver, "nodeName": POOL.node_name, "pool": pool, **content}
@@ -106,7 +106,7 @@ def publish(api: FakeKubeApi, content: dict[str, object]) -> None:
     [pytest.param(CounterSupport, COUNTERS, id="counters"), pytest.param(ShareSupport, SHARES, id="shares")],
 )
 def test_one_that_has_kept_them_is_not_tried_again(
-    api: FakeKubeApi, clock: Clock, kind: type[CounterSupport], content: dict[str, object]
+    api: FakeKubeApi, clock: Clock, kind: type[CounterSupport], content: Mapping[str, object]
 ) -> None:
     """A restart writes nothing, not even on trial."""
     publish(api, content)
