@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from driver.cli.parser import Commands
 from driver.config.load import add_flags, load
@@ -145,8 +145,7 @@ def _run_claim(args: argparse.Namespace, features: Features) -> int:
         build_found(each, selectors, candidates, settings.driver_name) for each, selectors in zip(asked, compiled, strict=True)
     ]
     if args.output == "json":
-        json.dump({"format": CLAIM_FORMAT, "requests": found}, sys.stdout, indent=2, ensure_ascii=False)
-        print()
+        _print_json({"format": CLAIM_FORMAT, "requests": found})
     else:
         from rich.text import Text  # noqa: PLC0415
 
@@ -195,19 +194,25 @@ def _show(selector: Selector, candidates: list[Candidate], form: str, driver: st
     answers = build_answers(selector, candidates)
     cost = count_cost(selector, [candidate for candidate in candidates if candidate.driver == driver])
     if form == "json":
-        found: dict[str, Any] = {
-            "format": FORMAT,
-            "selector": selector.source,
-            "maxCost": selector.max_cost,
-            "controllerCost": None if cost is None else {"units": cost.units, "evaluations": cost.evaluations},
-            "controllerRefusal": "" if cost is None else cost.refusal,
-            "devices": answers,
-        }
-        json.dump(found, sys.stdout, indent=2, ensure_ascii=False)
-        print()
+        _print_json(
+            {
+                "format": FORMAT,
+                "selector": selector.source,
+                "maxCost": selector.max_cost,
+                "controllerCost": None if cost is None else {"units": cost.units, "evaluations": cost.evaluations},
+                "controllerRefusal": "" if cost is None else cost.refusal,
+                "devices": answers,
+            }
+        )
     else:
         from driver.cli.tables import open_console  # noqa: PLC0415
 
         open_console().print(build_tables(selector, answers, cost))
     is_refused = cost is not None and bool(cost.refusal)
     return EXIT_FAILS_ON_A_DEVICE if is_refused or any(answer["result"] == "evaluation_error" for answer in answers) else 0
+
+
+def _print_json(found: object) -> None:
+    from driver.cli.printable import escape_json  # noqa: PLC0415
+
+    print(escape_json(json.dumps(found, indent=2, ensure_ascii=False)))

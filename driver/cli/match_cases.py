@@ -8,6 +8,7 @@ from typing import Any, TextIO
 
 from driver.cel import EvaluationError, Features, SelectorError, compile_selector
 from driver.cli.match_sources import view_of_device
+from driver.cli.printable import escape_json
 from driver.errors import SettingsInvalid
 
 
@@ -20,7 +21,7 @@ def answer_cases(text: str, out: TextIO) -> None:
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             answer = {"id": number, **answer_case(line, f"case in line {number}")}
-            print(json.dumps(answer, ensure_ascii=False), file=out)
+            print(escape_json(json.dumps(answer, ensure_ascii=False)), file=out)
 
 
 def answer_case(line: str, where: str) -> dict[str, Any]:

@@ -212,9 +212,9 @@ def _write(path: Path, text: str) -> None:
 
 def _show(report: Report, form: str) -> None:
     if form == "json":
-        import msgspec  # noqa: PLC0415
+        from driver.cli.view import encode_json  # noqa: PLC0415
 
-        print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+        print(encode_json(report))
         return
     from driver.cli.simulation.show import build_tables  # noqa: PLC0415
     from driver.cli.tables import open_console  # noqa: PLC0415

@@ -201,3 +201,17 @@ def test_the_features_are_switched(slices: Path, capsys: pytest.CaptureFixture[s
     argv = ['device.attributes["nic.example.com"].speed.includes(400)', "--slices", str(slices)]
     assert _run(argv, capsys)[0] == 2
     assert _answers([*argv, "--list-attributes"], capsys) == {"nic-0": True, "nic-1": False}
+
+
+@pytest.mark.parametrize("argv", [["true", "--slices", "FILE"], ["--cases", "FILE"]], ids=["devices", "cases"])
+def test_json_hands_on_no_escapes(argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A slice, or a case, may hold whatever somebody wrote; what a terminal would obey is told, and not obeyed."""
+    strange = "nic\x9b31m\u202e0"
+    spec = {**_SLICE["spec"], "devices": [{"name": strange}]}
+    text = json.dumps({"id": strange, "expr": "true"}) if "--cases" in argv else json.dumps({**_SLICE, "spec": spec})
+    file = tmp_path / "strange"
+    file.write_text(text)
+    _, out, _ = _run([str(file) if each == "FILE" else each for each in argv] + ["-o", "json"], capsys)
+    assert out.replace("\n", "").isprintable()
+    told = json.loads(out)
+    assert strange == (told["id"] if "--cases" in argv else told["devices"][0]["device"])
