@@ -6,6 +6,7 @@ the container runtime makes its own by the numbers, and the driver makes the hos
 
 from __future__ import annotations
 
+import glob
 import re
 from pathlib import Path
 
@@ -33,19 +34,22 @@ def read_mig_nodes(roots: Roots, minor: int, gpu_instance: int, compute_instance
 
 def has_instances(roots: Roots, minor: int) -> bool:
     """Whether the driver has a GPU instance on the GPU with this minor number."""
-    folder = roots.proc / f"driver/nvidia/capabilities/gpu{minor}/mig"
-    return next(folder.glob("gi*"), None) is not None
+    return bool(_list(roots.proc / f"driver/nvidia/capabilities/gpu{minor}/mig", "gi*"))
 
 
 def list_instances(roots: Roots) -> tuple[str, ...]:
     """The MIG devices that the driver has capabilities for, by their folders: cheap, and changes whenever one comes or goes."""
-    base = roots.proc / "driver/nvidia/capabilities"
-    return tuple(sorted(str(path.relative_to(base)) for path in base.glob("gpu*/mig/gi*/ci*")))
+    return _list(roots.proc / "driver/nvidia/capabilities", "gpu*/mig/gi*/ci*")
 
 
 def list_bound_gpus(roots: Roots) -> tuple[str, ...]:
     """The PCI addresses of the GPUs that the driver has: as cheap, and changes when one is plugged, bound or taken away."""
-    return tuple(sorted(path.name for path in (roots.proc / "driver/nvidia/gpus").glob("*")))
+    return _list(roots.proc / "driver/nvidia/gpus", "*")
+
+
+def _list(folder: Path, pattern: str) -> tuple[str, ...]:
+    """Folders come and go while they are listed: ``Path.glob`` fails on one that is gone (Python 3.11)."""
+    return tuple(sorted(glob.glob(pattern, root_dir=folder)))  # noqa: PTH207
 
 
 def _build_node(roots: Roots, major: int, minor: int) -> DeviceNode:

@@ -104,7 +104,7 @@ class MachineWatch:
     def _run(self) -> None:
         while not self._is_stopping:
             self._wake.clear()
-            sign = self._read_sign()
+            sign = self._look_for_sign()
             if self._make_pass():
                 self._backoff.reset()
                 self._rest(RESCAN_S, sign)
@@ -115,8 +115,16 @@ class MachineWatch:
         """Wait for a reason to make a pass."""
         ends_at = time.monotonic() + longest_s
         while not self._wake.wait(max(0.0, min(self._sign_s, ends_at - time.monotonic()))):
-            if time.monotonic() >= ends_at or self._read_sign() != sign:
+            if time.monotonic() >= ends_at or self._look_for_sign() != sign:
                 return
+
+    def _look_for_sign(self) -> object:
+        """None where it cannot be read: another sign than any, so that a pass is made."""
+        try:
+            return self._read_sign()
+        except Exception as err:  # noqa: BLE001  as below
+            log.event(_LOG, log.ERROR, "whether GPUs came or went cannot be told", error=err, exc=err)
+            return None
 
     def _make_pass(self) -> bool:
         """True when there is nothing to wait for."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -94,3 +96,24 @@ def test_a_gpu_is_divided_once_it_has_an_instance_half_made_or_not(roots: Roots)
     assert not has_instances(roots, 1)
     write(roots.proc / "driver/nvidia/capabilities/gpu1/mig/gi1/access", "DeviceFileMinor: 9\n")
     assert has_instances(roots, 1)
+
+
+def test_what_goes_while_it_is_listed_fails_nothing(roots: Roots) -> None:
+    """Claims make and remove instances all the time, and the list is read every few seconds."""
+    folder = roots.proc / "driver/nvidia/capabilities/gpu1/mig"
+    is_over = threading.Event()
+
+    def come_and_go() -> None:
+        while not is_over.is_set():
+            for number in range(7):
+                (folder / f"gi{number}/ci0").mkdir(parents=True, exist_ok=True)
+            for number in range(7):
+                shutil.rmtree(folder / f"gi{number}")
+
+    busy = threading.Thread(target=come_and_go)
+    busy.start()
+    try:
+        assert all("gpu0/mig/gi3/ci0" in list_instances(roots) for _ in range(1000))
+    finally:
+        is_over.set()
+        busy.join()

@@ -163,3 +163,19 @@ def test_another_sign_makes_a_pass_before_its_time() -> None:
     passes.wait(2)
     watch.stop()
     assert len(passes.seen) == 2
+
+
+def test_a_sign_that_cannot_be_read_does_not_end_the_looking() -> None:
+    """A MIG device that is removed while the driver's files are listed takes its folder from under the list."""
+    passes, signs = Passes(), ["one", FileNotFoundError("gi3"), "two"]
+
+    def read_sign() -> str:
+        sign = signs.pop(0) if len(signs) > 1 else signs[0]
+        if isinstance(sign, Exception):
+            raise sign
+        return str(sign)
+
+    watch = MachineWatch(Script(machine(0)), passes, refuse_hang, read_sign=read_sign, sign_s=0.01)
+    watch.start()
+    passes.wait(2)
+    watch.stop()
