@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from driver.config.settings import Settings
+from driver.errors import StateUnwritable
 from driver.host.driver_files import LIBRARY_FOLDERS
 from driver.host.inside import resolve_inside
 from driver.host.pci import SysfsPci
@@ -62,10 +64,17 @@ def open_mock_backend(machine: str, state_dir: Path) -> Backend:
 
     Raises:
         MachineInvalid: there is no such mock machine, or its file is wrong.
+        StateUnwritable: what it remembers cannot be kept in ``state_dir``.
     """
     from driver.nvml.mock import open_mock  # noqa: PLC0415  (only where it is used: a real node needs no mock)
 
-    mock = open_mock(machine, state_dir)
+    try:
+        mock = open_mock(machine, state_dir)
+    except OSError as err:
+        raise StateUnwritable(
+            f"making the mock machine's folder {state_dir}: {err.filename or state_dir}: {err.strerror or err}; "
+            "it must be a folder that can be written (--mock-state-dir, by default below the plugin's)"
+        ) from err
     return Backend(library=mock.library, roots=mock.roots, pci=SysfsPci(mock.roots.sys))
 
 
@@ -93,6 +102,18 @@ def initialized(backend: Backend) -> Iterator[Backend]:
         yield opened
     finally:
         opened.library.shutdown()
+
+
+@contextlib.contextmanager
+def open_for_now(settings: Settings) -> Iterator[Backend]:
+    """The backend that the settings name, open inside the block; a mock lives in a temporary folder that goes away again.
+
+    Raises:
+        MachineInvalid: there is no such mock machine, or its file is wrong.
+        NvmlError: NVML does not answer.
+    """
+    with tempfile.TemporaryDirectory(prefix="gpu-dra-") as folder, initialized(open_backend(settings, Path(folder))) as backend:
+        yield backend
 
 
 @contextlib.contextmanager

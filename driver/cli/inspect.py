@@ -6,8 +6,6 @@ import argparse
 import os
 import socket
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from driver.cli.parser import Commands
@@ -72,13 +70,12 @@ def run(args: argparse.Namespace) -> int:
         NvmlError: NVML does not answer.
         MachineInvalid, SettingsInvalid: what was asked for is wrong.
     """
-    from driver.cli.backend import initialized, open_backend  # noqa: PLC0415  (with it come msgspec and all of the machine)
+    from driver.cli.backend import open_for_now  # noqa: PLC0415  (with it come msgspec and all of the machine)
     from driver.topology.build import build_topology  # noqa: PLC0415
 
     settings = load(args, os.environ)
-    with tempfile.TemporaryDirectory(prefix="gpu-dra-inspect-") as folder:  # noqa: SIM117  (the folder goes last)
-        with initialized(open_backend(settings, Path(folder))) as backend:
-            reading = backend.read()
+    with open_for_now(settings) as backend:
+        reading = backend.read()
     _show(reading, build_topology(reading), settings, args.output)
     return 0
 

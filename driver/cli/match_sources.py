@@ -6,11 +6,12 @@ import argparse
 import os
 import socket
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import msgspec
 
 from driver.cel import DeviceView, build_view, build_view_of_values
 from driver.config.load import load
@@ -24,6 +25,8 @@ T = TypeVar("T")
 K = TypeVar("K", bound="KubeObject")
 
 _STDIN = "-"
+_QUOTES = "the API server would not take it: text that looks like a number, a date or yes needs quotes, all else none"
+_Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,25 @@ class Candidate:
     pool: str
     name: str
     view: DeviceView
+
+
+class _AttributeValue(msgspec.Struct, frozen=True):
+    """What the API server takes for an attribute. People write ``version: 580`` and ``string: yes`` without quotes."""
+
+    int_: _Int64 | None = msgspec.field(name="int", default=None)
+    bool_: bool | None = msgspec.field(name="bool", default=None)
+    string: str | None = None
+    version: str | None = None
+    ints: tuple[_Int64, ...] | None = None
+    bools: tuple[bool, ...] | None = None
+    strings: tuple[str, ...] | None = None
+    versions: tuple[str, ...] | None = None
+
+
+class _CapacityValue(msgspec.Struct, frozen=True):
+    """A quantity, which may be written as a number."""
+
+    value: str | int | float
 
 
 def read_text(name: str) -> str:
@@ -68,15 +90,14 @@ def read_candidates(args: argparse.Namespace) -> list[Candidate]:
 
 
 def _read_machine(settings: Settings) -> list[Candidate]:
-    from driver.cli.backend import initialized, open_backend  # noqa: PLC0415  (with it come NVML and the mock)
+    from driver.cli.backend import open_for_now  # noqa: PLC0415  (with it come NVML and the mock)
     from driver.resourceslice.attributes import Allocator  # noqa: PLC0415
     from driver.resourceslice.build import build_devices  # noqa: PLC0415
     from driver.topology.build import build_topology  # noqa: PLC0415
     from driver.topology.mig_offer import MigSetting, OfferInputs, build_offers  # noqa: PLC0415
 
-    with tempfile.TemporaryDirectory(prefix="gpu-dra-match-") as folder:  # noqa: SIM117  (the folder goes last)
-        with initialized(open_backend(settings, Path(folder))) as backend:
-            topology = build_topology(backend.read())
+    with open_for_now(settings) as backend:
+        topology = build_topology(backend.read())
     node = settings.node_name or socket.gethostname().lower()
     setting = MigSetting.OFF if settings.origins["mig"] == "default" else MigSetting(settings.mig)
     offers = build_offers(topology, OfferInputs(setting=setting, has_counters=True))
@@ -213,11 +234,23 @@ def view_of_device(driver: str, device: Mapping[str, Any], where: str) -> Device
     Raises:
         SettingsInvalid: it is no device.
     """
-    attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
-    for part in (attributes, capacity):
-        if not isinstance(part, Mapping) or not all(isinstance(value, Mapping) for value in part.values()):
-            raise SettingsInvalid(
-                f"{where}: device {device.get('name')!r} has attributes or capacity that are no map of values"
-            )
-    amounts = {name: str(value.get("value", "")) for name, value in capacity.items()}
-    return build_view_of_values(driver, attributes, amounts, allows_multiple=bool(device.get("allowMultipleAllocations")))
+    name = device.get("name")
+    basic = device.get("basic")  # v1beta1 has all else of a device there
+    said = basic if isinstance(basic, Mapping) else device
+    attributes, capacity = said.get("attributes") or {}, said.get("capacity") or {}
+    for part, kind in ((attributes, _AttributeValue), (capacity, _CapacityValue)):
+        if not isinstance(part, Mapping) or not all(
+            isinstance(key, str) and isinstance(each, Mapping) for key, each in part.items()
+        ):
+            raise SettingsInvalid(f"{where}: device {name!r} has attributes or capacity that are no map of values")
+        _check_types(part, kind, f"{where}: device {name!r}")
+    amounts = {key: str(each["value"]) for key, each in capacity.items()}
+    return build_view_of_values(driver, attributes, amounts, allows_multiple=bool(said.get("allowMultipleAllocations")))
+
+
+def _check_types(part: Mapping[str, Any], kind: type[msgspec.Struct], where: str) -> None:
+    for key, value in part.items():
+        try:
+            msgspec.convert(value, kind)
+        except msgspec.ValidationError as err:
+            raise SettingsInvalid(f"{where}: {key}: {err}; {_QUOTES}") from err

@@ -6,8 +6,6 @@ import argparse
 import os
 import re
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from driver.cli.parser import Commands
@@ -66,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         NvmlError: NVML does not answer.
         MachineInvalid, SettingsInvalid: what was asked for is wrong.
     """
-    from driver.cli.backend import initialized, open_backend  # noqa: PLC0415  (with it come msgspec and all of the machine)
+    from driver.cli.backend import open_for_now  # noqa: PLC0415  (with it come msgspec and all of the machine)
     from driver.cli.recorded_boards import Catalogue  # noqa: PLC0415
     from driver.cli.recording import build_name, build_recorded  # noqa: PLC0415
     from driver.nvml.mock.catalogue import decode_machine, read_boards, read_mig_tables  # noqa: PLC0415
@@ -76,9 +74,8 @@ def run(args: argparse.Namespace) -> int:
         raise SettingsInvalid(
             f"--name: {args.name[:80]!r} is no machine's name; say lower-case letters, digits, dots and dashes"
         )
-    with tempfile.TemporaryDirectory(prefix="gpu-dra-record-") as folder:  # noqa: SIM117  (the folder goes last)
-        with initialized(open_backend(settings, Path(folder))) as backend:
-            recording = _read_recording(backend.library, backend.read())
+    with open_for_now(settings) as backend:
+        recording = _read_recording(backend.library, backend.read())
     recorded = build_recorded(
         recording,
         Catalogue(boards=read_boards(), mig_tables=read_mig_tables()),

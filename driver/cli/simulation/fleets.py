@@ -46,20 +46,13 @@ def read_machine_devices(machine: str) -> tuple[Device, ...]:
     Raises:
         MachineInvalid: there is no such machine, or its file is wrong.
     """
-    from driver.host.pci import SysfsPci  # noqa: PLC0415  (with it come msgspec's machines and all of NVML's mock)
-    from driver.nvml.mock import open_mock  # noqa: PLC0415
-    from driver.nvml.reader import read_machine  # noqa: PLC0415
+    from driver.cli.backend import initialized, open_mock_backend  # noqa: PLC0415  (with it come all of NVML and the mock)
     from driver.resourceslice.attributes import Allocator  # noqa: PLC0415
     from driver.resourceslice.build import build_devices  # noqa: PLC0415
     from driver.topology.build import build_topology  # noqa: PLC0415
 
-    with tempfile.TemporaryDirectory(prefix="gpu-dra-simulate-") as folder:
-        mock = open_mock(machine, Path(folder))
-        mock.library.init()
-        try:
-            topology = build_topology(read_machine(mock.library, SysfsPci(mock.roots.sys)))
-        finally:
-            mock.library.shutdown()
+    with tempfile.TemporaryDirectory() as folder, initialized(open_mock_backend(machine, Path(folder))) as backend:
+        topology = build_topology(backend.read())
     return build_devices(topology, node_uid=machine, allocator=Allocator.CONTROLLER).devices
 
 
