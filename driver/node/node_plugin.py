@@ -62,8 +62,8 @@ class NodePlugin:
         self._roots = roots
         self._asked: queue.SimpleQueue[Ask] = queue.SimpleQueue()
         self._refusal = ""
-        self._others: tuple[int, ...] = ()
-        """Instances beside this one, at the last pass."""
+        self._company: object = None
+        """What ``_read_company`` said at the last pass."""
         source = Source(controller=f"{settings.driver_name}/kubelet-plugin", instance=settings.node_name)
         self._events = EventRecorder(client, source)
         self._reports = NodeReports(self._events, settings.node_name)
@@ -108,7 +108,7 @@ class NodePlugin:
             machine,
             self._note_pass,
             self._publication.note_hang,
-            read_sign=lambda: (list_bound_gpus(roots), list_instances(roots), lock.read_others()),
+            read_sign=lambda: (list_bound_gpus(roots), list_instances(roots), self._read_company()),
         )
 
     @property
@@ -201,11 +201,15 @@ class NodePlugin:
         self._fencing.wake()
 
     def _note_pass(self, seen: Pass) -> bool:
-        others, self._others = self._others, self._lock.read_others()
-        if others != self._others:
+        before, self._company = self._company, self._read_company()
+        if before != self._company:
             self._health_board.say_again()
         self._health.note_pass(seen)
         return self._publication.note_pass(seen)
+
+    def _read_company(self) -> object:
+        """Differs when an instance beside this one came or went, even if it did both since the last look."""
+        return self._lock.read_last_ticket(), self._lock.read_others()
 
     def _build_health_ports(self, open_nvml: OpenNvml) -> HealthPorts:
         return HealthPorts(

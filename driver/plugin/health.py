@@ -27,8 +27,9 @@ _LOG = log.logger(__name__)
 MAX_STREAMS = 4
 """Each holds a thread. The kubelet opens one, and its next one may come before the last has been noticed to be dead."""
 V1_TIMEOUT_S = 300
-V1_RESEND_S = 240.0
-"""A kubelet that speaks v1 (1.37) heeds ``health_check_timeout_seconds``: one message in minutes is enough (R41)."""
+V1_RESEND_S = 60.0
+"""A kubelet that speaks v1 (1.37) heeds ``health_check_timeout_seconds`` (R41), but forgets all states when a stream of any
+instance ends: what it forgot unseen comes back with this."""
 V1ALPHA1_RESEND_S = 25.0
 """An older one may not: it calls a device Unknown after 30 seconds of silence."""
 

@@ -100,6 +100,13 @@ class FilePublisherLock:
         finally:
             os.close(file)
 
+    def read_last_ticket(self) -> int:
+        """The newest ticket that anybody took: it tells of an instance that came and went between two looks; 0 for none."""
+        try:
+            return _parse_ticket(self._path.read_bytes()[:_TICKET_BYTES])
+        except OSError:
+            return 0
+
     @contextmanager
     def writing(self, wait_s: float) -> Iterator[bool]:
         """Hold byte 0. Yields False, without it, for an instance that is not the newest."""
@@ -128,9 +135,7 @@ class FilePublisherLock:
         if not self._wait_for_turn(_ARRIVAL_WAIT_S):
             raise BlockingIOError(errno.EAGAIN, f"another instance has been writing for {_ARRIVAL_WAIT_S:.0f} s")
         try:
-            text = os.pread(self._file, _TICKET_BYTES, 0).decode(errors="replace").strip()
-            last = int(text) if text.isascii() and text.isdigit() else 0
-            ticket = last + 1
+            ticket = _parse_ticket(os.pread(self._file, _TICKET_BYTES, 0)) + 1
             while _is_locked_by_another(self._file, ticket, length=0):  # the number was lost, the older instances live
                 ticket += 1
             os.pwrite(self._file, f"{ticket:<{_TICKET_BYTES}}".encode(), 0)
@@ -146,6 +151,12 @@ class FilePublisherLock:
                 return False
             self._sleep(_TRY_AGAIN_S)
         return True
+
+
+def _parse_ticket(text: bytes) -> int:
+    """0 where it cannot be read: a number that was lost is found again by the locks of those that live."""
+    digits = text.decode(errors="replace").strip()
+    return int(digits) if digits.isascii() and digits.isdigit() else 0
 
 
 def _set_lock(file: int, kind: int, start: int) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from driver.nvml.mock.faults import XidEvent
+from driver.resourceslice.publisher_lock import FilePublisherLock
 from tests.component.node.one_node import DRIVER, OneNode, one_node
 from tests.component.node.test_process import start
 
@@ -143,3 +144,17 @@ def test_the_new_instance(handover: Handover, ends: signal.Signals) -> None:
         name: before[name] for name in ("taints", "conditions", "kubelet")
     }
     assert len(after["events"]) == len(set(after["events"]))  # type: ignore[call-overload,arg-type]
+
+
+def test_a_new_instance_that_goes_at_once(handover: Handover) -> None:
+    """The kubelet forgets all states when its stream ends, and the old one sees neither come nor go: its ticket tells."""
+    handover.start()
+    handover.hold()
+    handover.play((3, 79))
+    before = handover.wait_sick(GPU_3)
+    (old,) = handover.node.kubelet.plugins(DRIVER)
+    brief = FilePublisherLock(handover.node.plugin_dir / "publish.lock")
+    brief.acquire()
+    brief.release()
+    old.health.clear()
+    handover.node.wait(lambda: handover.seen() == before, 20.0)

@@ -168,6 +168,17 @@ def test_threads_of_one_instance_take_turns(path: Path) -> None:
         assert may_write
 
 
+def test_an_instance_that_came_and_went_unseen_has_left_its_ticket(path: Path) -> None:
+    first, second = new(path), new(path)
+    assert first.read_last_ticket() == 0
+    first.acquire()
+    second.acquire()
+    second.release()
+    assert (first.read_last_ticket(), first.read_others()) == (2, ())
+    path.write_text("no number")
+    assert first.read_last_ticket() == 0
+
+
 def test_each_sees_the_others_that_live_and_whether_one_of_them_is_the_publisher(path: Path) -> None:
     """Also one that has not come yet: before the first has, it is nobody's."""
     first, second, third, waiting = new(path), new(path), new(path), new(path)
