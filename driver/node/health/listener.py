@@ -11,7 +11,7 @@ import contextlib
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,7 +21,7 @@ from driver.health.observations import DriverSeen, Observation
 from driver.kube.backoff import Backoff
 from driver.node.clock import read_now
 from driver.node.health.watched import Watched, create_event_set, register
-from driver.nvml.library import Code, Event, NvmlLibrary, OpenNvml
+from driver.nvml.library import Code, Event, EventSet, NvmlLibrary, OpenNvml
 from driver.nvml.reading_threads import ReadingThreads
 
 _LOG = log.logger(__name__)
@@ -137,10 +137,12 @@ class HealthListener:
     def _listen(self, library: NvmlLibrary) -> None:
         """Until there is a reason to open NVML anew."""
         epoch = self._read_epoch()
-        watched = self._register(library)
-        self._note([DriverSeen(epoch=epoch)])
-        log.event(_LOG, log.DEBUG, "listening to GPUs", gpus=len(watched.by_uuid), has_events=watched.event_set is not None)
-        try:
+        with self._held_event_set(library) as event_set:
+            listens, is_deaf = self._settings.holds_nvml, self._failures >= DEAF_AFTER
+            watched = register(library, event_set, self._now, listens=listens, is_deaf=is_deaf)
+            self._note([DriverSeen(epoch=epoch)])
+            has_events = watched.event_set is not None
+            log.event(_LOG, log.DEBUG, "listening to GPUs", gpus=len(watched.by_uuid), has_events=has_events)
             self._look(watched)
             look_at = time.monotonic() + self._settings.look_s
             while self._settings.holds_nvml and self._may_go_on():
@@ -152,21 +154,23 @@ class HealthListener:
                         return
                     self._look(watched)
                     look_at = time.monotonic() + self._settings.look_s
-        finally:
-            if watched.event_set is not None:
-                with contextlib.suppress(NvmlError):
-                    library.event_set_free(watched.event_set)
 
-    def _register(self, library: NvmlLibrary) -> Watched:
-        is_deaf, listens = self._failures >= DEAF_AFTER, self._settings.holds_nvml
+    @contextlib.contextmanager
+    def _held_event_set(self, library: NvmlLibrary) -> Iterator[EventSet | None]:
+        """Freed at the end, however that comes: a shutdown frees none while another part of the process has NVML open."""
+        event_set = None
         try:
-            event_set = create_event_set(library) if listens else None
+            event_set = create_event_set(library) if self._settings.holds_nvml else None
         except NvmlError:
             self._failures += 1
-            if not is_deaf:
+            if self._failures <= DEAF_AFTER:
                 raise
-            event_set = None
-        return register(library, event_set, self._now, listens=listens, is_deaf=is_deaf)
+        try:
+            yield event_set
+        finally:
+            if event_set is not None:
+                with contextlib.suppress(NvmlError):
+                    library.event_set_free(event_set)
 
     def _take_events(self, watched: Watched, longest_s: float) -> None:
         """Wait for events, and take in those that are there."""

@@ -130,8 +130,6 @@ def register(
 ) -> Watched:
     """Listen to every GPU that answers; or only find them, where nobody is to be listened to.
 
-    The set is freed if no GPU has events.
-
     Raises:
         NvmlError: the library as a whole does not answer.
     """
@@ -148,8 +146,7 @@ def register(
             log.event(_LOG, log.WARNING, "a GPU's health cannot be watched now", index=index, error=err)
             continue
         by_uuid[uuid] = Listened(index=index, device=device, handle=handle, has_events=has_events)
-    if event_set is not None and not any(each.has_events for each in by_uuid.values()):
-        library.event_set_free(event_set)
+    if not any(each.has_events for each in by_uuid.values()):
         event_set = None
     return Watched(library=library, event_set=event_set, by_uuid=by_uuid, missing=missing, now=now, is_deaf=is_deaf)
 

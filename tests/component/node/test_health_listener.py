@@ -261,6 +261,35 @@ def test_a_call_that_fails_as_nobody_expected_is_not_the_end(tmp_path: Path) -> 
     assert ear.opened >= 3
 
 
+def test_every_event_set_is_freed_also_that_of_an_opening_that_failed(tmp_path: Path) -> None:
+    """Other parts of the process hold NVML open meanwhile, so that no shutdown frees them."""
+    held: set[int] = set()
+
+    class Counting:
+        def __init__(self, library: Any) -> None:
+            self._library = library
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._library, name)
+
+        def event_set_create(self) -> Any:
+            made = self._library.event_set_create()
+            held.add(id(made))
+            return made
+
+        def event_set_free(self, event_set: Any) -> None:
+            held.remove(id(event_set))
+            self._library.event_set_free(event_set)
+
+    ear = Ear(tmp_path, wrap=Counting)
+    ear.play(CallFails(call="nvmlDeviceGetCount", code="UNKNOWN", times=1))
+    listener = ear.start()
+    ear.wait_listening()
+    listener.stop(10.0)
+    assert ear.opened > 1
+    assert held == set()
+
+
 class Stranger:
     """A library that tells of a GPU that it does not have, without end."""
 
