@@ -50,7 +50,7 @@ class FaultBook:
         self._clock = clock
         self._lock = threading.Lock()
         self._signature: tuple[int, int, int] | None = None
-        self._from_file: tuple[Fault, ...] = ()
+        self._faults = machine.faults
         self._events = _count_events(machine.faults)
         self._lasting = _list_lasting(machine.faults)
         self._used: Counter[Fault] = Counter()
@@ -59,7 +59,7 @@ class FaultBook:
         """All that are in force."""
         with self._lock:
             self._look()
-            return self._machine.faults + self._from_file
+            return self._faults
 
     def events(self) -> Counter[Event]:
         """The events that the file lists now; the same object while it says the same, and not to be changed."""
@@ -142,12 +142,13 @@ class FaultBook:
             return
         self._signature = signature
         try:
-            self._from_file = () if signature is None else read_faults(self._path, len(self._machine.gpus))
+            from_file = () if signature is None else read_faults(self._path, len(self._machine.gpus))
         except MachineInvalid as err:
             log.event(_LOG, log.ERROR, "a fault file is wrong; the faults before it stay in force", error=err)
-        self._events = _count_events(self._machine.faults + self._from_file)
-        self._lasting = _list_lasting(self._machine.faults + self._from_file)
-        self._used = Counter({fault: used for fault, used in self._used.items() if fault in self._from_file})
+            return
+        self._faults = self._machine.faults + from_file
+        self._events, self._lasting = _count_events(self._faults), _list_lasting(self._faults)
+        self._used = Counter({fault: used for fault, used in self._used.items() if fault in self._lasting})
 
 
 def _list_lasting(faults: Iterable[Fault]) -> tuple[Fault, ...]:

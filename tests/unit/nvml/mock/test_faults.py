@@ -110,6 +110,20 @@ def test_a_count_goes_on_when_another_fault_comes_and_begins_anew_when_it_was_aw
     assert code_of(node.library.device_count) == "NOT_READY"
 
 
+def test_a_count_of_the_machines_own_faults_goes_on_when_the_file_changes(tmp_path: Path) -> None:
+    """They cannot be taken away, so nothing begins anew."""
+    machine = tmp_path / "node.yaml"
+    machine.write_text(
+        "name: node\ndriver: 580.1.1\ncuda: '13.0'\ngpus: [{board: t4, pci: ['3b:00.0']}]\n"
+        "faults: [{kind: call-fails, call: nvmlDeviceGetCount, code: NOT_READY, times: 1}]\n",
+        encoding="utf-8",
+    )
+    node = Node(str(machine), tmp_path / "state")
+    assert code_of(node.library.device_count) == "NOT_READY"
+    node.play(GpuLost(gpu=0))
+    assert node.library.device_count() == 1
+
+
 def test_a_handle_by_index_can_be_refused_for_one_gpu(node: Node) -> None:
     node.play(CallFails(call="nvmlDeviceGetHandleByIndex", code="NO_PERMISSION", gpu=5))
     assert code_of(lambda: node.gpu(5)) == "NO_PERMISSION"
