@@ -7,9 +7,8 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from driver.cel import types
 from driver.cel.errors import EvaluationError
-from driver.cel.times import SECOND, format_duration, format_timestamp, parse_duration, parse_timestamp
+from driver.cel.times import SECOND, format_duration, format_timestamp
 from driver.cel.types import Type
 from driver.cel.values import (
     INT_MAX,
@@ -170,9 +169,3 @@ TO_TEXT: dict[type, Any] = {
     Uint: lambda value: str(int(value)),
     Type: lambda value: value.name,
 }
-
-IDENTITY = (types.BOOL, types.BYTES, types.DOUBLE, types.DURATION, types.INT, types.STRING, types.TIMESTAMP, types.UINT)
-"""Types whose conversion to themselves changes nothing."""
-
-parse = {"duration": parse_duration, "timestamp": parse_timestamp}
-"""Conversions from text that have a module of their own."""

@@ -20,7 +20,7 @@ from driver.cel.network import (
 from driver.cel.quantity import Quantity, parse_quantity
 from driver.cel.regex import find, find_all, is_match
 from driver.cel.semver import Semver, normalize_semver, parse_semver
-from driver.cel.times import DURATION_PARTS, TIMESTAMP_PARTS, offset_of
+from driver.cel.times import DURATION_PARTS, TIMESTAMP_PARTS, offset_of, parse_duration, parse_timestamp
 from driver.cel.urls import is_url, parse_url, text_of
 from driver.cel.values import INT_MAX, NONE, Duration, Map, MutableMap, Optional, Timestamp, Uint
 from driver.cel.well_known_formats import FORMATS
@@ -137,7 +137,7 @@ _CONVERSIONS: dict[str, Implementation] = {
     "int64_to_double": float,
     "string_to_double": conversions.double_of_text,
     "uint64_to_double": float,
-    "string_to_duration": conversions.parse["duration"],
+    "string_to_duration": parse_duration,
     "double_to_int64": conversions.int_of_double,
     "duration_to_int64": lambda value: value.ns,
     "string_to_int64": conversions.int_of_text,
@@ -146,7 +146,7 @@ _CONVERSIONS: dict[str, Implementation] = {
     "ip_to_string": str,
     "cidr_to_string": str,
     "int64_to_timestamp": conversions.timestamp_of_int,
-    "string_to_timestamp": conversions.parse["timestamp"],
+    "string_to_timestamp": parse_timestamp,
     "double_to_uint64": conversions.uint_of_double,
     "int64_to_uint64": conversions.uint_of_int,
     "string_to_uint64": conversions.uint_of_text,

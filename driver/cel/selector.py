@@ -48,7 +48,18 @@ class Selector:
     ``result_type`` is the type as Kubernetes names it, ``max_cost`` its estimate of the highest cost of an evaluation.
     """
 
-    __slots__ = ("_counted", "_owns_quantities", "_run", "_slot_count", "features", "max_cost", "result_type", "root", "source")
+    __slots__ = (
+        "_counted",
+        "_owns_quantities",
+        "_run",
+        "_slot_count",
+        "_takes_view",
+        "features",
+        "max_cost",
+        "result_type",
+        "root",
+        "source",
+    )
 
     def __init__(self, source: str, root: Node, environment: Environment) -> None:
         self.source = source
@@ -59,12 +70,8 @@ class Selector:
         self._owns_quantities = _mentions_integers(root)
         is_quick = self.max_cost <= _QUICK_LIMIT and not self._owns_quantities
         self._run, self._slot_count = _plan(source, root, is_counted=not is_quick)
+        self._takes_view = is_quick and not self._slot_count
         self._counted: tuple[Run, int] | None = None if is_quick else (self._run, self._slot_count)
-        if is_quick:
-            if not self._slot_count:
-                self._slot_count = -1
-            return
-        self._slot_count = -2 - self._slot_count
 
     def matches(self, view: DeviceView) -> bool:
         """Whether the selector takes the device.
@@ -74,8 +81,7 @@ class Selector:
         """
         if view.fault:
             raise EvaluationError(view.fault)
-        count = self._slot_count
-        result = self._run(view if count == -1 else self._frame(view, count if count >= 0 else -2 - count))
+        result = self._run(view if self._takes_view else self._frame(view, self._slot_count))
         if result is True or result is False:
             return bool(result)
         return as_bool(result)
