@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from driver.health.model import Kind, Scope
 from driver.health.observations import Condition
 from driver.health.xids import LINK, REBOOT, RESET, find_xid
-from driver.nvml.enums import ClocksReason, RecoveryAction
+from driver.nvml.enums import ClocksReason, FabricState, RecoveryAction
+from driver.nvml.library import Code, FabricInfo
 
 HOT_LOOKS = 2
 """The hardware brakes for moments on a healthy machine: only what lasts from look to look is a trouble, or its end."""
@@ -49,7 +50,7 @@ LOST_FINDING = Finding(kind=Kind.GPU_LOST, scope=Scope.NODE, message="the GPU fe
 
 
 def list_findings(condition: Condition, *, known_links: Collection[int], hot: bool, braked: bool) -> tuple[Finding, ...]:
-    """What is wrong as long as it is seen: the driver's recovery action, rows, links, brakes, deafness.
+    """What is wrong as long as it is seen: the driver's recovery action, rows, links, brakes, fabric, deafness.
 
     Args:
         condition: the look.
@@ -63,6 +64,7 @@ def list_findings(condition: Condition, *, known_links: Collection[int], hot: bo
         _find_links(condition, known_links),
         _THERMAL if hot else None,
         _POWER_BRAKE if braked else None,
+        _find_fabric(condition.fabric),
         None if condition.has_events else _UNMONITORED,
     )
     return tuple(each for each in found if each is not None)
@@ -125,6 +127,22 @@ def _find_links(condition: Condition, known_links: Collection[int]) -> Finding |
     )
 
 
+_FABRIC_STATES: Mapping[int, str] = {
+    FabricState.NOT_STARTED: "not-started",
+    FabricState.IN_PROGRESS: "in-progress",
+    FabricState.COMPLETED: "failed",
+}
+
+
+def _find_fabric(fabric: FabricInfo | None) -> Finding | None:
+    """A warning: whether CUDA starts without the fabric is the machine's own business."""
+    if fabric is None or fabric.state == FabricState.NOT_SUPPORTED:
+        return None
+    if fabric.state == FabricState.COMPLETED and fabric.status == Code.SUCCESS:
+        return None
+    return replace(_FABRIC, value=_FABRIC_STATES.get(fabric.state, "unknown"))
+
+
 _THERMAL = Finding(
     kind=Kind.THERMAL,
     value="slowdown",
@@ -138,6 +156,12 @@ _POWER_BRAKE = Finding(
     is_warning=True,
     message="the hardware slows the GPU down because the power supply asks for it",
     advice="Look at the power supplies and at the rack's power budget.",
+)
+_FABRIC = Finding(
+    kind=Kind.FABRIC,
+    is_warning=True,
+    message="the NVLink fabric is not up: programs may fail with CUDA's error 802, system not yet initialized",
+    advice="See that nvidia-fabricmanager runs on the node (on its host, for a virtual machine), in the driver's version.",
 )
 _UNMONITORED = Finding(
     kind=Kind.UNMONITORED,

@@ -35,6 +35,8 @@ class Kind(enum.StrEnum):
     REMAPPED_ROWS = "remapped-rows"
     THERMAL = "thermal"
     POWER_BRAKE = "power-brake"
+    FABRIC = "fabric"
+    """The NVLink fabric of the GPU is not up."""
     UNMONITORED = "unmonitored"
     """The driver tells no events of this GPU: what else is read of it is all that is known."""
 

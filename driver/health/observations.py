@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from driver.health.model import Instance
 from driver.names import DeviceName
-from driver.nvml.library import RemappedRows
+from driver.nvml.library import FabricInfo, RemappedRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,7 @@ class Condition:
     clocks_reasons: int | None = None
     links: tuple[tuple[int, bool], ...] = ()
     """Each NVLink that told its state: number, and whether it is up."""
+    fabric: FabricInfo | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

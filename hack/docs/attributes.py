@@ -56,7 +56,7 @@ _TAINTS = """
 | `gpu.nvidia.com/gpu-lost` | NoSchedule | the node no longer has the device, and a claim still holds it |
 | `gpu.nvidia.com/driver-away` | NoSchedule | the node's driver has not answered for a minute: nothing can be prepared there |
 | `gpu.nvidia.com/mig-leftover` | NoSchedule | a MIG instance whose claim is gone still lies there, and will be removed |
-| `gpu.nvidia.com/xid`, `ecc`, `recovery`, `nvlink`, `remapped-rows`, `thermal`, `power-brake`, `unmonitored` \
+| `gpu.nvidia.com/xid`, `ecc`, `recovery`, `nvlink`, `remapped-rows`, `thermal`, `power-brake`, `fabric`, `unmonitored` \
 | NoSchedule, NoExecute or None | something is wrong with the GPU, or worth knowing ([health.md](health.md)) |
 """
 

@@ -72,6 +72,11 @@ _KINDS = {
         "two looks in a row without",
     ),
     Kind.POWER_BRAKE: ("`slowdown`", "likewise because the power supply asks for it", "likewise"),
+    Kind.FABRIC: (
+        "`not-started`, `in-progress`, `failed`",
+        "the NVLink fabric is not up: programs may fail with CUDA's error 802 (*system not yet initialized*)",
+        "it is up",
+    ),
     Kind.UNMONITORED: ("`events`", "the driver tells no events of this GPU, so XIDs are not seen", "it tells them"),
 }
 _AFTER_KINDS = f"""
@@ -153,7 +158,7 @@ _WHOSE = {
     (Scope.GPU, True): "the GPU's: tainted",
     (Scope.NODE, True): "the node's: the GPU is tainted",
 }
-_WARNINGS = frozenset({Kind.NVLINK, Kind.THERMAL, Kind.POWER_BRAKE, Kind.UNMONITORED})
+_WARNINGS = frozenset({Kind.NVLINK, Kind.THERMAL, Kind.POWER_BRAKE, Kind.FABRIC, Kind.UNMONITORED})
 
 
 def render_health_page() -> str:

@@ -23,6 +23,7 @@ _WORDS: Mapping[str, str] = {
     Kind.REMAPPED_ROWS: "memory rows wait for a reset, or could not be replaced",
     Kind.THERMAL: "it slows down because it is too hot",
     Kind.POWER_BRAKE: "it slows down because power is short",
+    Kind.FABRIC: "its NVLink fabric is not up: CUDA may not start on it",
     Kind.UNMONITORED: "its driver tells no events: its health cannot be watched",
     "driver-away": "the node's driver does not answer: nothing new can be prepared there",
     "mig-leftover": "a MIG instance whose claim is gone could not be removed yet",

@@ -45,6 +45,7 @@ class LookJob:
                 remapped_rows=_ask(lambda: library.device_remapped_rows(self.handle)),
                 clocks_reasons=_ask(lambda: library.device_clocks_event_reasons(self.handle)),
                 links=self._read_links(library),
+                fabric=_ask(lambda: library.device_gpu_fabric_info(self.handle)),
             )
         except NvmlError as err:
             if err.code in _LIBRARY_IS_DOWN:

@@ -173,6 +173,7 @@ CONDITION_CALLS = (
     "nvmlDeviceGetTotalEccErrors",
     "nvmlDeviceGetRemappedRows",
     "nvmlDeviceGetCurrentClocksEventReasons",
+    "nvmlDeviceGetGpuFabricInfo",
 )
 
 

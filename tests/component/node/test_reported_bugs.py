@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import driver.nvml.mock
 from driver.claims.record import State, decode_record, encode_record
 from driver.node.machine import MachineReader
 from driver.nvml.mock.faults import CallFails, GpuLost, NeedsRecovery, NotReady, XidEvent
@@ -50,6 +51,21 @@ def read_instance_numbers(mig: MigNode) -> dict[int, int]:
     gpu = read(mig.machine, mig.node.mock_state).gpus[0]
     assert gpu.mig is not None
     return {each.placement.start: each.id for each in gpu.mig.instances}
+
+
+def test_gpus_whose_fabric_is_not_up_are_marked_before_a_program_fails_on_them(node: OneNode, tmp_path: Path) -> None:
+    """CUDA says "system not yet initialized" (802), and nothing else tells why.
+
+    https://github.com/NVIDIA/gpu-operator/issues/1043
+    """
+    path = tmp_path / "machine.yaml"
+    text = Path(driver.nvml.mock.__file__).with_name("machines").joinpath("hgx-h100-4.yaml").read_text()
+    assert "clique: 0" in text
+    path.write_text(text.replace("clique: 0", "clique: 0, state: in-progress"))
+    node.start(str(path))
+    node.wait(lambda: len(read_taints(node)) == 4)
+    assert set(map(tuple, read_taints(node).values())) == {(("gpu.nvidia.com/fabric", "in-progress"),)}
+    node.wait(lambda: any("nvidia-fabricmanager" in said for said in node.events("GpuWarning")))
 
 
 class Plugged:

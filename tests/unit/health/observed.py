@@ -9,7 +9,7 @@ from driver.health.model import Instance, Kind
 from driver.health.observations import Condition, DriverSeen, EccSeen, Looked, LostSeen, Observation, XidSeen
 from driver.health.state import HealthState, Rules, reduce
 from driver.names import DeviceName
-from driver.nvml.library import RemappedRows
+from driver.nvml.library import FabricInfo, RemappedRows
 
 GPU, OTHER = DeviceName("gpu-0000-01-00-0"), DeviceName("gpu-0000-02-00-0")
 START = datetime(2026, 12, 2, 5, 0, 0, 250_000, tzinfo=UTC)
@@ -50,6 +50,7 @@ def look(
     rows: RemappedRows | None = None,
     reasons: int | None = None,
     links: tuple[tuple[int, bool], ...] = (),
+    fabric: FabricInfo | None = None,
     has_events: bool = True,
     uuid: str = UUID,
     device: DeviceName = GPU,
@@ -58,6 +59,7 @@ def look(
     condition = Condition(
         uuid=uuid,
         has_events=has_events,
+        fabric=fabric,
         recovery_action=action,
         uncorrected_ecc_errors=errors,
         remapped_rows=rows,

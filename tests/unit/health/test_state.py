@@ -14,7 +14,8 @@ from driver.health.model import Instance, Kind, Scope
 from driver.health.observations import Observation
 from driver.health.state import MAX_NUMBERS, MAX_TOLD, HealthState, Rules, build_health, reduce
 from driver.health.xids import XIDS, find_xid
-from driver.nvml.enums import ClocksReason, RecoveryAction
+from driver.nvml.enums import ClocksReason, FabricState, RecoveryAction
+from driver.nvml.library import Code, FabricInfo
 from tests.unit.health.observed import (
     GPU,
     OTHER,
@@ -205,6 +206,29 @@ def test_a_brake_is_a_trouble_when_it_lasts_and_over_when_that_lasts(bit: Clocks
 def test_what_a_busy_gpu_does_to_its_clocks_is_no_trouble() -> None:
     """Power cap, idle, software thermal: all day long."""
     assert after(*(look(30 * place, reasons=0x1 | 0x4 | 0x20) for place in range(5))).troubles == ()
+
+
+def fabric(state: int, status: int = 0) -> FabricInfo:
+    return FabricInfo(cluster_uuid=bytes(16), clique_id=0, state=state, status=status)
+
+
+FABRICS = {
+    "not told": (None, None),
+    "none": (fabric(FabricState.NOT_SUPPORTED), None),
+    "up": (fabric(FabricState.COMPLETED), None),
+    "not started": (fabric(FabricState.NOT_STARTED), "not-started"),
+    "still training": (fabric(FabricState.IN_PROGRESS), "in-progress"),
+    "failed": (fabric(FabricState.COMPLETED, Code.UNKNOWN), "failed"),
+    "a later driver's word": (fabric(17), "unknown"),
+}
+
+
+@pytest.mark.parametrize(("info", "value"), FABRICS.values(), ids=FABRICS.keys())
+def test_a_fabric_that_is_not_up_is_warned_of_until_it_is(info: FabricInfo | None, value: str | None) -> None:
+    """https://github.com/NVIDIA/gpu-operator/issues/1043, https://github.com/NVIDIA/gpu-operator/issues/375."""
+    state = after(look(0, fabric=info))
+    assert [(each.kind, each.value, each.is_warning) for each in state.troubles] == [(Kind.FABRIC, value, True)][: bool(value)]
+    assert after(look(30, fabric=fabric(FabricState.COMPLETED)), state=state).troubles == ()
 
 
 def test_a_gpu_without_events_says_so_and_is_given_out() -> None:
