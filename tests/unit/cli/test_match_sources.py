@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from driver.cli.match_sources import parse_slices
+from driver.cel import compile_selector
+from driver.cli.match_sources import Candidate, parse_slices
 from driver.errors import SettingsInvalid
 
 
@@ -50,3 +51,59 @@ def test_devices_that_are_no_list_are_named(devices: object) -> None:
     item = {"kind": "ResourceSlice", "spec": {"driver": "gpu.nvidia.com", "pool": {"name": "a"}, "devices": devices}}
     with pytest.raises(SettingsInvalid, match=r"slice 1: spec\.devices is no list"):
         _names(item)
+
+
+def _parse_yaml(attribute: str, capacity: str = "{value: 80Gi}") -> list[Candidate]:
+    spec = "driver: gpu.nvidia.com, pool: {name: a}"
+    device = f"{{name: gpu-0, attributes: {{x: {attribute}}}, capacity: {{memory: {capacity}}}}}"
+    return list(parse_slices(f"kind: ResourceSlice\nspec: {{{spec}, devices: [{device}]}}\n", "slices.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "said"),
+    [
+        ("{version: 580.1}", r"got `float` - at `\$\.version`"),
+        ("{version: 580}", "got `int`"),
+        ("{versions: [1.2]}", r"\$\.versions\[0\]"),
+        ("{string: 80}", "got `int`"),
+        ("{string: yes}", "got `bool`"),
+        ("{string: 2024-01-01}", "got `date`"),
+        ("{strings: x}", "got `str`"),
+        ('{int: "5"}', "got `str`"),
+        ("{int: 1.5}", "got `float`"),
+        ("{int: 9223372036854775808}", "<= 9223372036854775807"),
+        ("{bool: 1}", "got `int`"),
+    ],
+)
+def test_a_value_of_another_type_is_named_and_no_device_has_it(attribute: str, said: str) -> None:
+    """YAML reads text without quotes as it likes, which the API server refuses."""
+    with pytest.raises(SettingsInvalid, match=f"slice 1: device 'gpu-0': x: .*{said}.*needs quotes"):
+        _parse_yaml(attribute)
+
+
+@pytest.mark.parametrize("capacity", ["{value: }", "{value: yes}", "{amount: 1}"])
+def test_a_capacity_that_is_no_quantity_is_named(capacity: str) -> None:
+    with pytest.raises(SettingsInvalid, match=r"slice 1: device 'gpu-0': memory: .*value"):
+        _parse_yaml("{int: 1}", capacity)
+
+
+@pytest.mark.parametrize("capacity", ["{value: 80}", "{value: 80Gi}", "{value: 1.5}"])
+def test_a_quantity_may_be_a_number(capacity: str) -> None:
+    (device,) = _parse_yaml("{int: 1}", capacity)
+    assert compile_selector("device.capacity['gpu.nvidia.com'].memory.isGreaterThan(quantity('1'))").matches(device.view)
+
+
+def test_an_attribute_that_has_no_text_for_a_name_is_named() -> None:
+    item = _slice("a", 1, "gpu-0")
+    text = json.dumps(item).replace('"name": "gpu-0"', "name: gpu-0, attributes: {1: {int: 1}}")
+    with pytest.raises(SettingsInvalid, match="no map of values"):
+        list(parse_slices(text, "slices.yaml"))
+
+
+def test_devices_of_v1beta1_are_those_of_v1() -> None:
+    """It has all but the name under ``basic``: ``kubectl get resourceslices.v1beta1.resource.k8s.io -o yaml``."""
+    item = _slice("a", 1, "gpu-0") | {"apiVersion": "resource.k8s.io/v1beta1"}
+    item["spec"]["devices"][0]["basic"] = {"attributes": {"type": {"string": "gpu"}}, "allowMultipleAllocations": True}
+    (device,) = parse_slices(json.dumps(item), "slices.json")
+    selector = "device.attributes['gpu.nvidia.com'].type == 'gpu' && device.allowMultipleAllocations"
+    assert compile_selector(selector).matches(device.view)
