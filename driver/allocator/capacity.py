@@ -1,7 +1,8 @@
 """What a request draws from a device's capacities, as Kubernetes counts it (contracts 7.5).
 
 A device that is given to one claim alone must have what is asked; one that is shared is drawn down by what is asked, rounded up
-as the capacity's policy says, and by a default, or all of it, where nothing is asked.
+as the capacity's policy says, and by a default, or all of it, where nothing is asked. A capacity whose amounts cannot be read
+has nothing to give: the API server takes quantities (``1e70``) that nobody can count with, and one device harms no other.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from driver.api.resource_v1 import Capacity, Device
 
 Amounts = Mapping[str, Fraction]
 NOTHING: Amounts = {}
+_MOST = 10**36
+"""More than anybody has; all below can be written and read again in every form."""
 
 
 def draw(device: Device, asked: Amounts) -> dict[str, Fraction] | None:
@@ -23,22 +26,38 @@ def draw(device: Device, asked: Amounts) -> dict[str, Fraction] | None:
         return None
     drawn: dict[str, Fraction] = {}
     for name, capacity in device.capacity.items():
-        amount = _round_up(capacity, asked.get(name))
-        if amount is None or amount < 0:
+        try:
+            amount = _round_up(capacity, asked.get(name))
+        except ValueError:
+            return None
+        if amount is None or not 0 <= amount < _MOST:
             return None
         drawn[name] = amount
     return drawn
 
 
+def read_totals(device: Device) -> dict[str, Fraction]:
+    """What the device has of each capacity."""
+    return {name: _read_total(capacity) for name, capacity in device.capacity.items()}
+
+
+def _read_total(capacity: Capacity) -> Fraction:
+    try:
+        return parse_quantity(capacity.value)
+    except ValueError:
+        return Fraction(0)
+
+
 def fits(device: Device, drawn: Amounts, taken: Amounts) -> bool:
     """True when no capacity is drawn below zero."""
-    return all(taken.get(name, 0) + amount <= parse_quantity(device.capacity[name].value) for name, amount in drawn.items())
+    return all(taken.get(name, 0) + amount <= _read_total(device.capacity[name]) for name, amount in drawn.items())
 
 
 def format_amount(amount: Fraction) -> str:
     """A quantity in a form that the API takes."""
     if amount.denominator == 1:
-        return format_bytes(amount.numerator) if amount.numerator % 1024 == 0 else str(amount.numerator)
+        is_short = amount.numerator % 1024 == 0 and amount < 1 << 63
+        return format_bytes(amount.numerator) if is_short else str(amount.numerator)
     milli = amount * 1000
     return f"{-(-milli.numerator // milli.denominator)}m"
 

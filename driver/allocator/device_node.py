@@ -22,6 +22,7 @@ from driver.api.resource_v1 import Attribute, Device
 
 _MOST_SELECTED = 64
 """Answers that a node keeps. Claims that each name a device of their own would otherwise leave one behind on every node."""
+_NO_VALUE = Attribute()
 
 
 class DeviceId(NamedTuple):
@@ -149,7 +150,10 @@ class DeviceNode:
         return known
 
     def values_of(self, attribute: str) -> tuple[int, ...]:
-        """A number for each position: equal for equal values of the attribute, -1 where it is not there."""
+        """A number for each position: equal for equal values of the attribute, -1 where it is not there.
+
+        A list (DRAListTypeAttributes, alpha as of 1.37) is read as no value: whether lists match is no question of equality.
+        """
         domain, _, name = attribute.rpartition("/")
         seen: dict[Attribute, int] = {}
         numbers = []
@@ -157,7 +161,7 @@ class DeviceNode:
             value = device.attributes.get(attribute)
             if value is None and domain == id_.driver:
                 value = device.attributes.get(name)
-            numbers.append(-1 if value is None else seen.setdefault(value, len(seen)))
+            numbers.append(-1 if value is None or value == _NO_VALUE else seen.setdefault(value, len(seen)))
         return tuple(numbers)
 
     def has_for_us(self, *, is_admin: bool) -> bool:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from driver.allocator.alike import number_groups
-from driver.allocator.capacity import draw, fits
+from driver.allocator.capacity import draw, fits, read_totals
 from driver.allocator.device_node import DeviceNode, Shape
 from driver.allocator.problem import Aspects
 from driver.allocator.tables import positions_of
-from driver.api.quantity import parse_quantity
 
 Amount = tuple[str, Fraction]
 
@@ -52,9 +51,7 @@ def build_statics(node: DeviceNode, shape_id: int, aspects: Aspects) -> Statics:
         eligible=eligible,
         matching=matching,
         patterns=patterns,
-        totals=tuple(
-            (at, _sorted({name: parse_quantity(c.value) for name, c in node.devices[at].capacity.items()})) for at in shared
-        ),
+        totals=tuple((at, _sorted(read_totals(node.devices[at]))) for at in shared),
         draws=tuple(tuple((at, _drawn(node, each.capacity, at)) for at in shared if mask >> at & 1) for each, mask in pairs),
         alike=number_groups(node.shape, (*eligible, *matching), patterns),
     )
