@@ -77,7 +77,10 @@ def run_exec_plugin(config: object, *, directory: Path, where: str) -> PluginCre
             plugin = ExecProvider(ConfigNode(f"{where}.exec", config), str(directory))  # type: ignore[no-untyped-call]
             status = plugin.run()  # type: ignore[no-untyped-call]
         except (ConfigException, OSError, TypeError, KeyError) as err:
-            raise SettingsInvalid(f"{where}.exec: running {config.get('command')!r}: {err}") from err
+            hint = config.get("installHint") if isinstance(err, FileNotFoundError) else None
+            raise SettingsInvalid(
+                f"{where}.exec: running {config.get('command')!r}: {err}{f'; {hint}' if hint else ''}"
+            ) from err
         if not isinstance(status, dict):
             raise SettingsInvalid(f"{where}.exec: the plugin's status is not a mapping")
         return status

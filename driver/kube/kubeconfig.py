@@ -56,14 +56,16 @@ class _Entry:
 
     def flag(self, key: str) -> bool:
         """A field that must be true or false where it is given."""
-        value = self.fields.get(key, False)
+        value = self.fields.get(key)
+        if value is None:
+            return False
         if not isinstance(value, bool):
             raise self.fault(key, f"must be true or false, is {type(value).__name__}")
         return value
 
     def pem(self, key: str) -> str:
         """What ``<key>-data`` holds (base64), else the file that ``<key>`` names. The data wins, as in kubectl."""
-        data = self.text(f"{key}-data")
+        data = "".join(self.text(f"{key}-data").split())  # Rancher folds it, and kubectl reads it
         if data:
             try:
                 return base64.b64decode(data, validate=True).decode()
@@ -136,6 +138,7 @@ def _read_user(user: _Entry | None) -> tuple[Authorization, str, str]:
     """Who we are: a header's source, and a client certificate with its key. The order is kubectl's."""
     if user is None:
         return FixedHeader(), "", ""
+    _refuse_impersonation(user)
     if user.fields.get("auth-provider"):
         raise user.fault("auth-provider", "is no longer known to Kubernetes (since 1.26); use an exec plugin")
     cert_pem, key_pem = user.pem("client-certificate"), user.pem("client-key")
@@ -143,6 +146,13 @@ def _read_user(user: _Entry | None) -> tuple[Authorization, str, str]:
         found = _run_plugin(user)
         return found.authorization, found.client_cert_pem or cert_pem, found.client_key_pem or key_pem
     return _choose_header(user), cert_pem, key_pem
+
+
+def _refuse_impersonation(user: _Entry) -> None:
+    """Whoever is to act as somebody else must not act with rights of its own, which are often more."""
+    for key in ("as", "as-uid", "as-groups", "as-user-extra"):
+        if user.fields.get(key):
+            raise user.fault(key, "is set, and acting as somebody else is not supported; name a user of its own")
 
 
 def _run_plugin(user: _Entry) -> PluginCredentials:

@@ -32,6 +32,9 @@ from driver.kube.resources import KubeObject, Resource, Selection
 
 _LOG = log.logger(__name__)
 
+_ERROR_WITHOUT_CODE = 500
+"""Some proxies and emulators leave the code out: an answer all the same, after which the version is worth nothing."""
+
 T = TypeVar("T", bound=KubeObject)
 
 
@@ -92,7 +95,8 @@ def _decode_event(line: bytes, resource: Resource[T]) -> Change[T] | str:
         head = msgspec.json.decode(line, type=_Head)
         if head.type == "ERROR":
             status = msgspec.json.decode(head.object, type=Status)
-            raise build_refusal(f"WATCH {resource.plural}", status.code, status)
+            code = status.code or _ERROR_WITHOUT_CODE
+            raise build_refusal(f"WATCH {resource.plural}", code, status)
         if head.type == "BOOKMARK":
             return msgspec.json.decode(head.object, type=_Bookmark).metadata.resource_version
         kind = ChangeKind(head.type.lower())

@@ -205,6 +205,14 @@ def test_garbage_in_a_stream_is_survived(api: FakeKubeApi, client: KubeClient, b
         assert word == "added 00000-a"
 
 
+def test_an_error_without_a_code_is_listed_after(api: FakeKubeApi, client: KubeClient) -> None:
+    """The version may be what is wrong (https://github.com/fiaas/k8s/pull/94): with it each watch would end so."""
+    gone = b'{"type": "ERROR", "object": {"kind": "Status", "message": "too old resource version", "reason": "Gone"}}\n'
+    api.fail(Fault(verb="watch", kind="stream", body=gone))
+    with Reader(client, backoff_base_s=0.02) as reader:
+        assert reader.words(3) == ["listed", "failed", "listed"]
+
+
 def test_an_event_in_many_pieces_is_one_event(api: FakeKubeApi, client: KubeClient) -> None:
     put(api, "00000-a")
     item = api.objects("resourceslices")[0] | {

@@ -33,6 +33,19 @@ def test_a_token(tmp_path: Path) -> None:
     assert (tmp_path / "runs").read_text().count("run") == 2
 
 
+def test_a_plugin_that_is_not_installed_is_named_with_its_hint(tmp_path: Path) -> None:
+    config = {"apiVersion": API_VERSION, "command": "no-such-plugin", "installHint": "install kubelogin first"}
+    with pytest.raises(SettingsInvalid, match=r"'no-such-plugin'.*; install kubelogin first"):
+        run_exec_plugin(config, directory=tmp_path, where="u")
+
+
+def test_a_plugin_without_arguments_and_environment(tmp_path: Path) -> None:
+    """https://github.com/kubernetes-client/python/issues/637: ``env: null`` was refused."""
+    config = plugin(tmp_path, {"token": "abc"}) | {"env": None, "interactiveMode": "IfAvailable", "provideClusterInfo": True}
+    found = run_exec_plugin(config, directory=tmp_path, where="u")
+    assert found.authorization.read_header() == "Bearer abc"
+
+
 def test_a_certificate(tmp_path: Path) -> None:
     status = {"clientCertificateData": "CERT", "clientKeyData": "KEY"}
     found = run_exec_plugin(plugin(tmp_path, status), directory=tmp_path, where="u")

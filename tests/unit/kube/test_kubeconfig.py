@@ -100,6 +100,21 @@ def test_of_two_files_the_first_to_define_a_name_wins(tmp_path: Path) -> None:
     assert (found.endpoint.tls.ca_pem, found.authorization.read_header()) == ("CA of the second", "Bearer t")
 
 
+def test_folded_base64_is_read(tmp_path: Path) -> None:
+    """As kubectl reads it. https://github.com/rancher/rancher writes such kubeconfigs."""
+    data = encoded("CA" * 90)
+    folded = "\n".join(data[at : at + 64] for at in range(0, len(data), 64)) + "\n"
+    assert read(tmp_path, config(cluster={"certificate-authority-data": folded})).endpoint.tls.ca_pem == "CA" * 90
+
+
+def test_what_is_null_is_not_there(tmp_path: Path) -> None:
+    """https://github.com/kubernetes-client/python/issues/450: ``username: null`` was refused."""
+    cluster = {"insecure-skip-tls-verify": None, "certificate-authority-data": None, "proxy-url": None}
+    user = {"username": None, "password": None, "as": None, "exec": None, "token": "t"}
+    found = read(tmp_path, config(cluster=cluster, user=user))
+    assert (found.endpoint.tls, found.authorization.read_header()) == (Tls(), "Bearer t")
+
+
 def test_an_insecure_cluster_is_not_verified(tmp_path: Path) -> None:
     assert not read(tmp_path, config(cluster={"insecure-skip-tls-verify": True})).endpoint.tls.is_verified
 
@@ -133,6 +148,8 @@ WRONG: dict[str, tuple[object, str]] = {
     "a key without a certificate": (config(user={"client-key-data": encoded("K")}), "client-certificate is missing"),
     "a file that is not there": (config(user={"client-key": "nope"}), r"users\[dev\].user.client-key from .*nope: No such"),
     "a token with a newline": (config(user={"token": "a\nb"}), "characters that no header may hold"),
+    "acting as another user": (config(user={"token": "t", "as": "bob"}), r"users\[dev\].user.as is set, and acting as"),
+    "acting with other groups": (config(user={"as-groups": ["g"]}), r"user.as-groups is set"),
     "an auth provider": (config(user={"auth-provider": {"name": "gcp"}}), "use an exec plugin"),
     "an exec that is no mapping": (config(user={"exec": "aws"}), "exec must be a mapping"),
 }
