@@ -31,14 +31,14 @@ WRONG: dict[str, tuple[str, object, str]] = {
     "a relative folder": (
         "kubeletPlugin.kubeletRoot",
         "var/lib/kubelet",
-        "at '/kubeletPlugin/kubeletRoot': 'var/lib/kubelet' does not match pattern '^/'",
+        "at '/kubeletPlugin/kubeletRoot': 'var/lib/kubelet' does not match pattern '^/+[^/]'",
     ),
     "a port that there is not": ("controller.httpPort", 70000, "at '/controller/httpPort': maximum: got 70,000, want 65,535"),
     "no replica": ("controller.replicas", 0, "at '/controller/replicas': minimum: got 0, want 1"),
     "a flag that is none": (
         "kubeletPlugin.extraArgs",
         ["log-level=debug"],
-        "at '/kubeletPlugin/extraArgs/0': 'log-level=debug' does not match pattern '^--'",
+        "at '/kubeletPlugin/extraArgs/0': 'log-level=debug' does not match pattern '^--[a-z][a-z-]*(=.*)?$'",
     ),
     "text for a switch": ("networkPolicy.create", "no", "at '/networkPolicy/create': got string, want boolean"),
     "a share of nodes that is none": (
@@ -52,6 +52,47 @@ WRONG: dict[str, tuple[str, object, str]] = {
         "registry:5000/gpu-dra:0.1.0",
         "at '/image/repository': 'registry:5000/gpu-dra:0.1.0' does not match pattern '^[^@]*(^|/)[^/:@ ]+$'",
     ),
+    "a section without a line": ("kubeletPlugin", None, "at '': missing property 'kubeletPlugin'"),
+    "a value that is taken away": ("controller.httpPort", None, "at '/controller': missing property 'httpPort'"),
+    "an image's name that is taken away": ("image.repository", None, "at '/image': missing property 'repository'"),
+    "an image as one text": ("image", "gpu-dra:0.1.0", "at '/image': got string, want object"),
+    "a digest in a value of its own": ("image.digest", "sha256:aa", "at '/image': additional properties 'digest' not allowed"),
+    "a tag that is none": (
+        "image.tag",
+        "v1 2",
+        "at '/image/tag': 'v1 2' does not match pattern '^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9._-]*|)$'",
+    ),
+    "half a digest": (
+        "image.tag",
+        "sha256:aa",
+        "at '/image/tag': 'sha256:aa' does not match pattern '^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9._-]*|)$'",
+    ),
+    "a flag and its value in one": (
+        "controller.extraArgs",
+        ["--lease-s 30"],
+        "at '/controller/extraArgs/0': '--lease-s 30' does not match pattern '^--[a-z][a-z-]*(=.*)?$'",
+    ),
+    "the machine's root for the kubelet": (
+        "kubeletPlugin.kubeletRoot",
+        "/",
+        "at '/kubeletPlugin/kubeletRoot': '/' does not match pattern '^/+[^/]'",
+    ),
+    "an XID as text": (
+        "kubeletPlugin.health.ignoredXids",
+        "48",
+        "at '/kubeletPlugin/health/ignoredXids': got string, want array",
+    ),
+    "ports as text": (
+        "networkPolicy.apiServerPorts",
+        ["443"],
+        "at '/networkPolicy/apiServerPorts/0': got string, want integer",
+    ),
+    "a pull policy in lower case": (
+        "image.pullPolicy",
+        "always",
+        "at '/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'",
+    ),
+    "yes for openshift": ("openshift", "yes", "at '/openshift': value must be one of 'auto', true, false"),
     "a secret without its key": ("imagePullSecrets", ["registry"], "at '/imagePullSecrets/0': got string, want object"),
     "a label that is no text": (
         "controller.nodeSelector",

@@ -48,7 +48,13 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize(("values", "words"), WRONG.values(), ids=WRONG.keys())
 def test_a_wrong_value_is_refused_and_named(values: dict[str, Any], words: str) -> None:
     with pytest.raises(jsonschema.ValidationError, match=re.escape(words)):
-        jsonschema.validate(values, SCHEMA)
+        jsonschema.validate(_merged(VALUES, values), SCHEMA)
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """As helm lays a user's values over the chart's."""
+    both = {name: _merged(below[name], inner) for name, inner in above.items() if isinstance(inner, dict) and name in below}
+    return {**below, **above, **both}
 
 
 def _paths(value: object, prefix: str = "") -> Iterator[str]:
