@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from driver.cli.parser import Commands
 from driver.config.load import add_flags, load
 from driver.config.settings import Settings, names_of
+from driver.errors import SettingsInvalid
 
 if TYPE_CHECKING:
     from driver.node.settings import NodeSettings
@@ -50,7 +51,7 @@ Next: `gpu-dra inspect` shows what it would publish; docs/cli.md has all setting
 def add_parser(commands: Commands) -> None:
     """The command's flags and help."""
     parser = commands.add_parser("kubelet-plugin", help="serve this node's kubelet", description=_DESCRIPTION, epilog=_EPILOG)
-    add_flags(parser, names_of("hardware", "health", "cluster", "folders", "figures", "process"))
+    add_flags(parser, names_of("hardware", "health", "cluster", "folders", "figures", "process"), check=check_addresses)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
     from driver.node.node_plugin import Ask, NodePlugin  # noqa: PLC0415
 
     settings = load(args, os.environ, required=("node_name",))
+    check_addresses(settings)
     os.umask(0o077)
     _bound_memory()
     log.start(form=settings.log_format, level=settings.log_level)
@@ -89,6 +91,25 @@ def run(args: argparse.Namespace) -> int:
         log.event(log.logger(__name__), log.WARNING, "a call hangs; ending without it")
         os._exit(0)
     return 0
+
+
+def check_addresses(settings: Settings) -> None:
+    """Whether both servers can have what they are given.
+
+    Raises:
+        SettingsInvalid: metrics would be served where HTTP cannot be, or where health is.
+    """
+    address = settings.metrics_address
+    if address.startswith("unix:"):
+        raise SettingsInvalid(
+            f"{settings.origins['metrics_address']}: {address} is a unix socket, and metrics are served over HTTP: "
+            "HOST:PORT or :PORT is needed"
+        )
+    if address and address == settings.health_address:
+        raise SettingsInvalid(
+            f"{settings.origins['metrics_address']}: {address} is where health is served "
+            f"({settings.origins['health_address']}); two servers need two ports"
+        )
 
 
 def _bound_memory() -> None:

@@ -97,6 +97,12 @@ def _measure_depth(text: str) -> int:
     return depth
 
 
+def _describe_fault(err: Exception) -> str:
+    """Where and what, in one line: PyYAML's own text has a picture of the place."""
+    mark, problem = getattr(err, "problem_mark", None), getattr(err, "problem", None)
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark and problem else " ".join(str(err).split())
+
+
 def _read_text(path: str, text: str) -> list[Given | Fault]:
     import yaml  # noqa: PLC0415  (60 ms that a process without a config file need not spend)
 
@@ -105,7 +111,7 @@ def _read_text(path: str, text: str) -> list[Given | Fault]:
             return [Fault(where=path, what="is nested too deep; write one key: value a line")]
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as err:
-        return [Fault(where=path, what=f"is not YAML ({' '.join(str(err).split())}); write one key: value a line")]
+        return [Fault(where=path, what=f"is not YAML ({_describe_fault(err)}); write one key: value a line")]
     if node is None or node.tag == "tag:yaml.org,2002:null":
         return []
     if not isinstance(node, yaml.MappingNode):

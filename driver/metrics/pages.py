@@ -93,7 +93,9 @@ class PageServer:
         try:
             self._server = _Server(self._where, self._pages)
         except OSError as err:
-            raise SocketUnusable(f"serving pages over HTTP at {self._address}: {err}; is the address in use?") from err
+            raise SocketUnusable(
+                f"serving pages over HTTP at {self._address}: {err.strerror or err}; is the address in use? Is it this machine's?"
+            ) from err
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.1,), name="pages", daemon=True).start()
 

@@ -10,12 +10,14 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from driver.errors import MachineInvalid
+from driver.nvml.library import Code
 from driver.nvml.mock.files import write_file
 from driver.nvml.mock.mig import MigState, Refused, build_first_state, build_state_after_boot
 from driver.nvml.mock.model import Machine, MockGpu
@@ -99,7 +101,7 @@ class MigStore:
         for index, gpu in enumerate(self._machine.gpus):
             state = None if saved is None else saved.gpus.get(gpu.uuid)
             if state is None:
-                states[index] = _build_first(index, gpu)
+                states[index] = _build_first(self._machine.name, index, gpu)
             else:
                 states[index] = state if is_same_boot else build_state_after_boot(gpu, state)
         return states
@@ -115,8 +117,20 @@ class MigStore:
             raise MachineInvalid(f"{self._path}: no MIG state of a mock machine ({err}): remove the file") from err
 
 
-def _build_first(index: int, gpu: MockGpu) -> MigState:
-    try:
-        return build_first_state(gpu)
-    except Refused as err:
-        raise MachineInvalid(f"GPU {index}: mig.instances: they do not fit together: {err.code.name}") from err
+_WHY = {
+    Code.NOT_SUPPORTED: "the GPU has no such profile; driver/nvml/mock/mig.yaml has the ids",
+    Code.INVALID_ARGUMENT: "the profile has no such place; driver/nvml/mock/mig.yaml has its starts",
+    Code.INSUFFICIENT_RESOURCES: "those before it leave no room there",
+}
+
+
+def _build_first(machine: str, index: int, gpu: MockGpu) -> MigState:
+    for number, (profile, start) in enumerate(gpu.mig_instances):
+        try:
+            build_first_state(replace(gpu, mig_instances=gpu.mig_instances[: number + 1]))
+        except Refused as err:
+            raise MachineInvalid(
+                f"mock machine {machine}: GPU {index}: mig.instances[{number}] (profile {profile}, start {start}): "
+                f"{err.code.name}: {_WHY.get(err.code, 'NVML would refuse it')}"
+            ) from err
+    return build_first_state(gpu)

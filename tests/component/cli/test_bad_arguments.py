@@ -46,6 +46,20 @@ WRONG = {
     "kubelet-plugin --node-name a --drain-time soon": "--drain-time: 'soon' is no time; say 900, 900s, 15m or 1h",
     "kubelet-plugin --node-name a --health-address :99999": "--health-address: ':99999' is no address; "
     "say HOST:PORT, :PORT or unix:/path/of/socket",
+    "kubelet-plugin --node-name a --metrics-address unix:/m": "--metrics-address: unix:/m is a unix socket, and metrics are "
+    "served over HTTP: HOST:PORT or :PORT is needed",
+    "kubelet-plugin --node-name a --metrics-address :9 --health-address :9": "--metrics-address: [::]:9 is where health is "
+    "served (--health-address); two servers need two ports",
+    "kubelet-plugin --node-name a --metrics-address :9 --health-address :9 --print-settings": "--metrics-address: [::]:9 is "
+    "where health is served (--health-address); two servers need two ports",
+    "kubelet-plugin --node-name a --ignored-xids 48,,63": "--ignored-xids: '' in '48,,63' is no XID; "
+    "say numbers with commas, as 48,63",
+    "kubelet-plugin --node-name a --ignored-xids all": "--ignored-xids: 'all' in 'all' is no XID; "
+    "say numbers with commas, as 48,63",
+    "kubelet-plugin --node-name a --evict-for gpu_lost": "--evict-for: 'gpu_lost' is nothing that pods are evicted for; "
+    "say one or more of gpu-lost, xid, ecc, recovery, remapped-rows",
+    "kubelet-plugin --node-name a --health-events true": "--health-events: 'true' is not a choice; say on or off",
+    "kubelet-plugin --node-name a --nvml dgx-h100": f"--nvml: 'dgx-h100' is no NVML; {_NVML}",
     "kubelet-plugin --node-name a --mig on": "--mig: 'on' is not a choice; say auto or static or dynamic or off",
     "kubelet-plugin --node-name a --consumable-shares memory:": "--consumable-shares: 'memory:' is no way to divide GPUs; "
     "say disabled, memory, or memory:GPU,GPU (device names, PCI addresses or UUIDs)",
@@ -72,6 +86,10 @@ WRONG = {
     # settings of the controller
     "controller --lease-s 0": "--lease-s: '0' s is too short; say more than 0 seconds, such as 60 or 1.5",
     "controller --lease-s 1h": "--lease-s: '1h' is no time; say seconds, such as 60 or 1.5",
+    "controller --lease-s 5 --renew-s 10": "leader election: lease (5.0 s) must be longer than renew (10.0 s); lease (5.0 s) "
+    "must be longer than request time-out (5.0 s) and retry (2.0 s) together, or nothing may ever be written",
+    "controller --health-address unix:/h": "--health-address: unix:/h is a unix socket, and the controller serves HTTP: "
+    "HOST:PORT or :PORT is needed",
     "controller --unbound-s -1": "--unbound-s: '-1' is no time; say seconds, such as 60 or 1.5",
     "controller --namespace A": "--namespace: 'A' is no namespace; give the name that `kubectl get namespaces` shows",
     "controller --lease-name A": "--lease-name: 'A' is no object's name; say one such as gpu-dra-controller "

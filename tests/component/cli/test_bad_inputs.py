@@ -47,6 +47,16 @@ def test_flags(program: Program, argv: list[str], says: str) -> None:
         ("GPU_DRA_LOG_LEVEL", "loud", "environment GPU_DRA_LOG_LEVEL: 'loud' is not a choice; say debug or info"),
         ("GPU_DRA_KUBLET_ROOT", "/k", "environment GPU_DRA_KUBLET_ROOT: is no setting; did you mean GPU_DRA_KUBELET_ROOT?"),
         ("GPU_DRA_CONFIG", "/no/such", "/no/such: cannot be read"),
+        ("GPU_DRA_CONFIG", "/", "/: cannot be read (Is a directory)"),
+        ("GPU_DRA_DEBUG", "1", "environment GPU_DRA_DEBUG: is no setting; `gpu-dra kubelet-plugin --help` lists them all"),
+        ("GPU_DRA_MIG", "ON", "environment GPU_DRA_MIG: 'ON' is not a choice; say auto or static or dynamic or off"),
+        ("GPU_DRA_HOLD", "1", "environment GPU_DRA_HOLD: '1' is not a choice; say on or off"),
+        ("GPU_DRA_LEASE_S", "15s", "environment GPU_DRA_LEASE_S: '15s' is no time; say seconds, such as 60 or 1.5"),
+        ("GPU_DRA_DRAIN_TIME", "1d", "environment GPU_DRA_DRAIN_TIME: '1d' is no time; say 900, 900s, 15m or 1h"),
+        ("GPU_DRA_EVICT_FOR", "all", "environment GPU_DRA_EVICT_FOR: 'all' is nothing that pods are evicted for"),
+        ("GPU_DRA_SCHEDULERS", "A", "environment GPU_DRA_SCHEDULERS: 'A' is no list of names; say one or more"),
+        ("CONSUMABLE_SHARES", "3", "environment CONSUMABLE_SHARES: '3' is no way to divide GPUs; say disabled, memory"),
+        ("POD_NAMESPACE", "Kube_System", "environment POD_NAMESPACE: 'Kube_System' is no namespace; give the name that"),
     ],
 )
 def test_environment(program: Program, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, says: str) -> None:
@@ -69,6 +79,16 @@ def test_environment(program: Program, monkeypatch: pytest.MonkeyPatch, variable
         ("nodeName: 'a\n", "is not YAML"),
         ("metrics: on\n", ":1 metrics: is no setting"),
         ("podUid: a b\n", ":1 podUid: 'a b' is no pod uid"),
+        ("nodeName: a\n  nvml: real\n", " is not YAML (line 2, column 7: mapping values are not allowed here); write one key"),
+        ("nodeName: a\n---\nnvml: real\n", " is not YAML (line 2, column 1: but found another document); write one key"),
+        ("node-name: a\n", ":1 node-name: is no setting; did you mean nodeName?"),
+        ("NODENAME: a\n", ":1 NODENAME: is no setting; did you mean nodeName?"),
+        ("kubeletRoot: ~/kubelet\n", ":1 kubeletRoot: '~/kubelet' is not absolute; give a path that starts with /"),
+        ("ignoredXids: [48, 63]\n", ":1 ignoredXids: is a list or mapping; give one plain value (XID,...)"),
+        ("hold: true\n", ":1 hold: 'true' is not a choice; say on or off"),
+        ("leaseS: 15s\nrenewS: -1\n", ":2 renewS: '-1' is no time"),
+        ("nvml: !!python/name:os.system x\n", ":1 nvml: 'x' is no NVML"),
+        ("config: other.yaml\n", ":1 config: is no setting"),
     ],
 )
 def test_config_files(program: Program, tmp_path: Path, text: str, says: str) -> None:
@@ -112,6 +132,32 @@ def test_machine_names(program: Program, command: str, machine: str, says: str) 
         pytest.param(_T4 + "nvlink: {pairs: {0-1: 2}}\n", "$.nvlink.pairs", id="a link to nowhere"),
         pytest.param(_T4.replace("550.163.01", "newest"), "$.driver", id="a bad version"),
         pytest.param(_T4 + "faults: [{kind: fire}]\n", "$.faults[0]", id="an unknown fault"),
+        pytest.param(
+            _T4 + "faults: [{kind: gpu-lost, gpu: 9}]\n", "$.faults[0].gpu: there is no GPU 9", id="a fault of nobody"
+        ),
+        pytest.param(
+            _T4 + "faults: [{kind: call-fails, call: nvmlFoo, code: UNKNOWN}]\n",
+            "call 'nvmlFoo' is none that this program makes",
+            id="a call that there is not",
+        ),
+        pytest.param(
+            _T4.replace('"12.4"', "12.4"), "got `float` - at `$.cuda`; write it in quotes, such as", id="a version as a number"
+        ),
+        pytest.param(_T4.replace("gpus: [", "gpus: []\n#"), "`array` of length >= 1 - at `$.gpus`", id="no GPU"),
+        pytest.param(
+            _T4 + "virtualization: kvm\n", "at `$.virtualization`; one of none, passthrough, vgpu", id="another hypervisor"
+        ),
+        pytest.param(_T4 + "levels: {FOO: [0-1]}\n", "one of NODE, PHB, PIX, PXB, SYS", id="another level"),
+        pytest.param(_T4.replace("}]", ", numa: [0, 1]}]"), ".numa: 2 entries, but pci has 1", id="a list of another length"),
+        pytest.param(
+            _T4.replace("}]", ", mig: {enabled: true, instances: []}}]"),
+            "$.gpus[0].mig: Tesla T4 has no MIG",
+            id="MIG without MIG",
+        ),
+        pytest.param(_T4 + "---\nname: n\n", "more than one document", id="two documents"),
+        pytest.param(_T4.replace("name: m", "name: My Node"), "at `$.name`; such as lab-node", id="a name with a space"),
+        pytest.param(_T4 + "boards: {lab: {product: X}}\n", "missing required field `brand`", id="half a board"),
+        pytest.param("name:\tm\n\tdriver: x\n", "line 2, column 1: found a tab character", id="a tab"),
         pytest.param(_T4 + "a: &a b\nc: *a\n", "anchors and aliases are not read", id="an alias"),
     ],
 )
@@ -122,3 +168,13 @@ def test_machine_files(program: Program, tmp_path: Path, text: str, says: str) -
     assert (ended.code, ended.out) == (2, "")
     assert says in ended.err
     assert "m.yaml" in ended.err
+
+
+@pytest.mark.parametrize("folder", ["file", "file/below", "/proc/none"])
+def test_a_folder_that_a_mock_cannot_have(program: Program, tmp_path: Path, folder: str) -> None:
+    """No fault of the command line's form, so exit code 1; and no traceback."""
+    (tmp_path / "file").touch()
+    ended = program("kubelet-plugin", "--node-name", "a", "--nvml", "mock:t4", "--mock-state-dir", str(tmp_path / folder))
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith(f"gpu-dra: error: making the mock machine's folder {tmp_path / folder}: ")
+    assert ended.err.endswith("it must be a folder that can be written (--mock-state-dir, by default below the plugin's)\n")

@@ -51,7 +51,7 @@ def test_mig_devices_outlive_the_process(tmp_path: Path) -> None:
     _, library, device = open_node(tmp_path)
     uuid = make_mig_device(library, device)
     _, again, gpu = open_node(tmp_path)
-    assert again.device_uuid(again.device_mig_device_handle_by_index(gpu, 0)) == uuid
+    assert again.device_uuid(again.device_handle_by_uuid(uuid)) == uuid
     assert again.device_mig_mode(gpu).is_enabled
 
 
@@ -134,18 +134,27 @@ def test_what_an_administrator_made_is_there_at_the_first_boot(tmp_path: Path) -
     devices = [library.device_handle_by_index(index) for index in range(3)]
     assert [len(library.device_gpu_instances(device, 19)) for device in devices] == [7, 0, 0]
     assert [len(library.device_gpu_instances(device, 9)) for device in devices] == [0, 0, 1]
-    assert library.device_uuid(library.device_mig_device_handle_by_index(devices[0], 6)).startswith("MIG-")
+    assert all(len(library.gpu_instance_compute_instances(one, 0)) == 1 for one in library.device_gpu_instances(devices[0], 19))
 
 
-def test_instances_of_the_file_that_do_not_fit_are_said(tmp_path: Path) -> None:
-    instances = [{"profile": 9, "start": 0}, {"profile": 5, "start": 0}]
+@pytest.mark.parametrize(
+    ("second", "says"),
+    [
+        ({"profile": 5, "start": 0}, "INSUFFICIENT_RESOURCES: those before it leave no room there"),
+        ({"profile": 9, "start": 1}, "INVALID_ARGUMENT: the profile has no such place"),
+        ({"profile": 77, "start": 4}, "NOT_SUPPORTED: the GPU has no such profile"),
+    ],
+)
+def test_instances_of_the_file_that_do_not_fit_are_said(tmp_path: Path, second: dict[str, int], says: str) -> None:
+    instances = [{"profile": 9, "start": 0}, second]
     gpus = [
         {"board": "a30", "pci": ["00:00.0"]},
         {"board": "h200-nvl-141gb", "pci": ["01:00.0"], "mig": {"enabled": True, "instances": instances}},
     ]
     path = tmp_path / "made.yaml"
     path.write_text(yaml.safe_dump({"name": "made", "driver": "550.1", "cuda": "12.4", "gpus": gpus}))
-    with pytest.raises(MachineInvalid, match=r"GPU 1: mig\.instances: they do not fit together: INSUFFICIENT_RESOURCES"):
+    place = rf"mock machine made: GPU 1: mig\.instances\[1\] \(profile {second['profile']}, start {second['start']}\): "
+    with pytest.raises(MachineInvalid, match=place + says):
         open_mock(str(path), tmp_path / "state")
 
 
