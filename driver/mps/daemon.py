@@ -19,7 +19,7 @@ from driver.errors import DeviceNotReady
 from driver.files import make_folder
 from driver.mps import process
 from driver.mps.daemon_files import MAX_MEETING_BYTES, PROGRAM, DaemonFiles, DaemonSpec, build_commands
-from driver.mps.launch import Tools, read_tail, start_process, tell, write_library_links
+from driver.mps.launch import Tools, read_tail, start_process, tell, unmount, write_library_links
 
 _LOG = log.logger(__name__)
 
@@ -161,6 +161,7 @@ class Daemons:
                     process.wait_end(identity, _TERM_S)
         _end_servers(files)
         files.meeting.unlink(missing_ok=True)
+        unmount(files.shared_memory)
         shutil.rmtree(files.folder)
 
     def _find_tools_or_none(self) -> Tools | None:

@@ -11,6 +11,7 @@ a control group of its own, so that it does not end with the container. For this
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -25,6 +26,7 @@ from driver.mps import launcher
 from driver.mps.daemon_files import PROGRAM, DaemonFiles, DaemonSpec, build_environment
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_DETACH = 2
 _CONTROL_GROUP = "/sys/fs/cgroup/gpu-dra-mps"
 
 
@@ -114,6 +116,17 @@ def tell(spec: DaemonSpec, files: DaemonFiles, tools: Tools, commands: Sequence[
             asked.communicate()
             return None
     return said if asked.returncode == 0 else None
+
+
+def unmount(folder: Path) -> None:
+    """Take the file system off the folder, whoever still uses it.
+
+    From within a container it is not seen, and goes with the folder: the kernel takes it off a folder that is deleted.
+    """
+    if os.path.ismount(folder):
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.umount2(os.fsencode(folder), _DETACH) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(folder))
 
 
 def read_tail(path: Path, most_bytes: int = 400) -> str:

@@ -16,6 +16,7 @@ TAKEN = 75
 """Exit status: another process is the daemon already."""
 _NEW_MOUNTS = 0x20000
 _BIND, _PRIVATE_ALL = 0x1000, 0x40000 | 0x4000
+_NO_SUID_NO_DEV = 0x2 | 0x4
 _SHARED_MEMORY = b"/dev/shm"
 _HOST_NAMESPACES = ("cgroup", "mnt")
 
@@ -50,7 +51,12 @@ def _leave_group(folder: str) -> None:
 
 
 def _take_shared_memory(libc: ctypes.CDLL, folder: str) -> None:
-    """A mount namespace of our own, with ``folder`` as ``/dev/shm``."""
+    """A mount namespace of our own, with ``folder`` as ``/dev/shm``. The folder is a file system by itself, for all to see.
+
+    What pods put there must not fill the node's ``/run``.
+    """
+    if not os.path.ismount(folder):
+        _check(libc.mount(b"gpu-dra-mps", folder.encode(), b"tmpfs", ctypes.c_ulong(_NO_SUID_NO_DEV), b"mode=1777"), folder)
     _check(libc.unshare(_NEW_MOUNTS), "a mount namespace (CAP_SYS_ADMIN is needed)")
     _check(libc.mount(None, b"/", None, ctypes.c_ulong(_PRIVATE_ALL), None), "/")
     _check(libc.mount(folder.encode(), _SHARED_MEMORY, None, ctypes.c_ulong(_BIND), None), _SHARED_MEMORY.decode())

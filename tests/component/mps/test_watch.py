@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -183,3 +184,22 @@ def test_a_daemon_of_a_real_machine_has_the_claims_folder_as_its_shared_memory(s
     assert found.exists()
     assert not Path("/dev/shm/from-the-daemon").exists()
     daemons.stop(NAME)
+
+
+@pytest.mark.skipif(not can_mount(), reason="a mount takes CAP_SYS_ADMIN")
+def test_what_pods_put_into_their_shared_memory_fills_no_folder_of_the_node(stage: Stage) -> None:
+    """The folder of the daemons lies in /run, which all of the node's services need room in."""
+    daemons = Daemons(root=stage.folder / "mps", find_tools=stage.open().find_tools, isolates=True)
+    identity = daemons.start(spec())
+    files = daemons.files(NAME)
+    own = files.shared_memory.stat()
+    assert own.st_dev != files.folder.stat().st_dev
+    assert stat.S_IMODE(own.st_mode) == 0o1777
+    (files.shared_memory / "cuda.shm").write_text("a client's")
+    process.send(identity, signal.SIGKILL)
+    assert process.wait_end(identity, 10.0)
+    assert daemons.restart(spec()) is not None
+    assert (files.shared_memory / "cuda.shm").exists()
+    daemons.stop(NAME)
+    assert str(stage.folder) not in Path("/proc/mounts").read_text()
+    assert not files.folder.exists()
