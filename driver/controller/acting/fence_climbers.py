@@ -13,10 +13,8 @@ import msgspec
 
 from driver import log
 from driver.api.fence import ALLOCATOR_KEY, FENCE_EFFECT, FENCED, TOPOLOGY_CLASS
-from driver.api.resource_v1 import GROUP_VERSION
-from driver.controller.acting.speech import Recorder
+from driver.controller.acting.speech import Recorder, refer_to_claim
 from driver.controller.objects.model import Claim, Lean
-from driver.kube.events import ObjectReference
 
 _LOG = log.logger(__name__)
 
@@ -75,14 +73,10 @@ def tell_climbers(claims: Iterable[Claim], recorder: Recorder) -> None:
     climbers = find_climbers(claims)
     if not climbers:
         return
-    names = [f"{each.claim.metadata.namespace}/{each.claim.metadata.name}" for each in climbers[:_MOST_EVENTS]]
+    names = [each.claim.metadata.full_name for each in climbers[:_MOST_EVENTS]]
     log.event(_LOG, log.WARNING, "claims tolerate the fence", claims=names, count=len(climbers), see="docs/fence.md")
     for each in climbers[:_MOST_EVENTS]:
-        meta = each.claim.metadata
-        about = ObjectReference(
-            api_version=GROUP_VERSION, kind="ResourceClaim", name=meta.name, namespace=meta.namespace, uid=meta.uid
-        )
-        recorder.record(about, "FenceTolerated", each.text, action="Allocate", is_warning=True)
+        recorder.record(refer_to_claim(each.claim), "FenceTolerated", each.text, action="Allocate", is_warning=True)
 
 
 def _read_requests(claim: Claim) -> tuple[_DeviceRequest, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from driver import log
 from driver.controller.acting.ledger import Ledger, find_node
 from driver.controller.deciding.takeback import Idle
-from driver.controller.objects.model import Claim
 from driver.controller.writing.claim_steps import End, Placing
 from driver.controller.writing.writer import AcknowledgeJob, PlaceJob, Report, ResolveJob, TakeBackJob, Written, list_claims
 
@@ -48,7 +47,7 @@ class Outcomes:
             devices = [[each.device for each in placing.allocation.devices.results] for placing in job.placings]
             self._ledger.metrics.note_placed(waited_s=max(0.0, wall_s - job.demand.since_s))
             self._ledger.speech.say_placed(job.demand, job.node, devices)
-            claims = ", ".join(_name(placing.claim) for placing in job.placings)
+            claims = ", ".join(placing.claim.metadata.full_name for placing in job.placings)
             names = ", ".join(name for each in devices for name in each)
             log.event(_LOG, log.INFO, "placed", claims=claims, node=job.node, devices=names)
 
@@ -58,7 +57,11 @@ class Outcomes:
             return
         if written.end is End.UNKNOWN:
             log.event(
-                _LOG, log.WARNING, "nobody knows whether a claim was written", claim=_name(placing.claim), why=written.text
+                _LOG,
+                log.WARNING,
+                "nobody knows whether a claim was written",
+                claim=placing.claim.metadata.full_name,
+                why=written.text,
             )
             ledger.in_flight.doubt(ResolveJob(placing=placing), now_s)
             return
@@ -68,7 +71,12 @@ class Outcomes:
             return
         ledger.cluster.cancel(uid)
         log.event(
-            _LOG, log.WARNING, "a claim was not written", claim=_name(placing.claim), end=written.end.value, why=written.text
+            _LOG,
+            log.WARNING,
+            "a claim was not written",
+            claim=placing.claim.metadata.full_name,
+            end=written.end.value,
+            why=written.text,
         )
         if written.end is End.REFUSED:
             ledger.lessons.note_refused(uid, now_s)
@@ -83,7 +91,9 @@ class Outcomes:
             self._note_answer(written, now_s)
             ledger.restart_idle(uid, now_s)
             if written.end not in {End.IN_USE, End.TAKEN, End.STOPPED}:
-                log.event(_LOG, log.WARNING, "not taken back", claim=_name(claim), end=written.end.value, why=written.text)
+                log.event(
+                    _LOG, log.WARNING, "not taken back", claim=claim.metadata.full_name, end=written.end.value, why=written.text
+                )
             return
         node, pods = find_node(claim), ledger.waiting_pods(claim)
         ledger.lessons.rest(uid, now_s)
@@ -91,14 +101,10 @@ class Outcomes:
             ledger.lessons.learn((each.metadata.uid for each in pods), node, job.why, now_s)
         ledger.metrics.note_take_back(job.why)
         ledger.speech.say_taken_back(claim, pods, f"taken back from node {node}: {job.why}")
-        log.event(_LOG, log.INFO, "taken back", claim=_name(claim), node=node, why=job.why)
+        log.event(_LOG, log.INFO, "taken back", claim=claim.metadata.full_name, node=node, why=job.why)
         self._note_answer(written, now_s)
 
     def _note_answer(self, written: Written, now_s: float) -> None:
         """What the server said last is newer than what the watch told, unless the claim is gone."""
         if written.end is not End.GONE:
             self._ledger.note_written(written.claim, now_s)
-
-
-def _name(claim: Claim) -> str:
-    return f"{claim.metadata.namespace}/{claim.metadata.name}"

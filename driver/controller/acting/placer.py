@@ -91,7 +91,7 @@ class Placer:
     def _leave(self, left: LeaveAlone) -> None:
         self._ledger.speech.say_left_alone(left)
         claims = left.demand.claims
-        names = ", ".join(f"{each.metadata.namespace}/{each.metadata.name}" for each in claims[:_MOST_NAMED])
+        names = ", ".join(each.metadata.full_name for each in claims[:_MOST_NAMED])
         level = log.WARNING if left.is_fault else log.DEBUG
         reason = cut_text(left.reason, NOTE_MAX_BYTES)
         log.event(_LOG, level, "claims are left alone", claims=names, count=len(claims), reason=reason)

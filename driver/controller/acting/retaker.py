@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from driver import log
 from driver.controller.acting.ledger import Ledger, is_unbound
@@ -54,12 +54,13 @@ class Retaker:
             if self._is_free(loser.metadata.uid, now_s):
                 ledger.in_flight.begin(TakeBackJob(claim=loser, why=DOUBLE))
 
-    def _tell(self, double: Double, claims: Iterable[Claim], loser: Claim | None) -> None:
-        what = (
-            f"claim {loser.metadata.name} gives it back" if loser is not None else "delete a pod of one of them: all are in use"
-        )
-        text = f"device {double.device.device} of {double.device.pool} is in {len(double.uids)} claims; {what}"
-        log.event(_LOG, log.ERROR, "a device is in two claims", device=double.device.device, pool=double.device.pool)
+    def _tell(self, double: Double, claims: Sequence[Claim], loser: Claim | None) -> None:
+        what = "delete a pod of one of them: all are in use"
+        if loser is not None:
+            what = f"claim {loser.metadata.full_name} gives it back"
+        device, pool, names = double.device.device, double.device.pool, ", ".join(each.metadata.full_name for each in claims)
+        text = f"device {device} of {pool} is in {len(claims)} claims; {what}"
+        log.event(_LOG, log.ERROR, "a device is in two claims", device=device, pool=pool, claims=names, next=what)
         self._ledger.metrics.note_double()
         self._ledger.speech.say_double(claims, text)
 

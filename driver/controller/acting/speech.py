@@ -71,15 +71,15 @@ class Speech:
 
     def say_refused(self, claim: Claim, text: str) -> None:
         """The server does not store what was decided."""
-        self._tell([_claim(claim)], "ClaimNotWritten", text, _ACTION_WAIT, is_warning=True)
+        self._tell([refer_to_claim(claim)], "ClaimNotWritten", text, _ACTION_WAIT, is_warning=True)
 
     def say_taken_back(self, claim: Claim, pods: Iterable[Pod], text: str) -> None:
         """Its allocation is no more."""
-        self._tell([*map(_pod, pods), _claim(claim)], "ClaimTakenBack", text, _ACTION_BACK, is_warning=True)
+        self._tell([*map(_pod, pods), refer_to_claim(claim)], "ClaimTakenBack", text, _ACTION_BACK, is_warning=True)
 
     def say_double(self, claims: Iterable[Claim], text: str) -> None:
         """A device is in several claims."""
-        self._tell([_claim(each) for each in claims], "DeviceInTwoClaims", text, _ACTION_BACK, is_warning=True)
+        self._tell([refer_to_claim(each) for each in claims], "DeviceInTwoClaims", text, _ACTION_BACK, is_warning=True)
 
     def keep_only(self, keys: frozenset[str]) -> None:
         """Forget what was said of demands that are no more."""
@@ -96,7 +96,7 @@ def _list_devices(names: Sequence[str], node: str) -> str:
 
 
 def _objects(pods: Iterable[Pod], claims: Iterable[Claim]) -> list[ObjectReference]:
-    return [*map(_pod, pods), *map(_claim, claims)]
+    return [*map(_pod, pods), *map(refer_to_claim, claims)]
 
 
 def _pod(pod: Pod) -> ObjectReference:
@@ -104,7 +104,8 @@ def _pod(pod: Pod) -> ObjectReference:
     return ObjectReference(api_version="v1", kind="Pod", name=meta.name, namespace=meta.namespace, uid=meta.uid)
 
 
-def _claim(claim: Claim) -> ObjectReference:
+def refer_to_claim(claim: Claim) -> ObjectReference:
+    """The claim, for an event about it."""
     meta = claim.metadata
     return ObjectReference(
         api_version=GROUP_VERSION, kind="ResourceClaim", name=meta.name, namespace=meta.namespace, uid=meta.uid

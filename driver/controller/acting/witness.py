@@ -103,4 +103,4 @@ class Witness:
             ledger.lessons.learn((each.metadata.uid for each in pods), node, BY_SCHEDULER, now_s)
             ledger.metrics.note_take_back("kube-scheduler")
             ledger.speech.say_taken_back(before, pods, f"{BY_SCHEDULER}: the pod does not fit on node {node}; another is tried")
-        log.event(_LOG, log.INFO, "an allocation was freed by others", claim=before.metadata.name, waiting=len(pods))
+        log.event(_LOG, log.INFO, "an allocation was freed by others", claim=before.metadata.full_name, waiting=len(pods))

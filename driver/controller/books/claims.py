@@ -66,7 +66,7 @@ class ClaimBook:
                 return frozenset()
             del self._written[uid]
         self._claims[uid] = claim
-        self._uids[claim.metadata.namespace, claim.metadata.name] = uid
+        self._uids[claim.metadata.key] = uid
         if claim.status.allocation is None and uid in self._reserved:
             return frozenset()
         return self._hold(uid, self._list_holdings(claim))
@@ -98,9 +98,8 @@ class ClaimBook:
         self._claims.pop(uid, None)
         self._written.pop(uid, None)
         self._reserved.pop(uid, None)
-        key = (claim.metadata.namespace, claim.metadata.name)
-        if self._uids.get(key) == uid:
-            del self._uids[key]
+        if self._uids.get(claim.metadata.key) == uid:
+            del self._uids[claim.metadata.key]
         return self._hold(uid, ())
 
     def _hold(self, uid: str, holdings: tuple[Holding, ...], *, is_reserved: bool = False) -> frozenset[str]:

@@ -132,7 +132,7 @@ class DemandBook:
             for claim in claims:
                 if claim.metadata.uid not in followed and self._claims.is_open(claim):
                     followed.add(claim.metadata.uid)  # thousands of pods may share it
-                    rest += self._pods.users((claim.metadata.namespace, claim.metadata.name))
+                    rest += self._pods.users(claim.metadata.key)
         return component
 
     def _resolve(self, pod: Pod) -> tuple[Claim, ...] | None:

@@ -167,7 +167,7 @@ class Cluster:
 
     def users(self, claim: Claim) -> tuple[Pod, ...]:
         """The pods that use a claim: that name it, or that it was made for."""
-        uids = self.pod_book.users((claim.metadata.namespace, claim.metadata.name))
+        uids = self.pod_book.users(claim.metadata.key)
         return tuple(self.pods[uid] for uid in uids)
 
     def changed_since(self, version: int) -> frozenset[str] | None:
@@ -183,7 +183,7 @@ class Cluster:
         self._log.add(changed)
         if claim is None:
             return
-        users = self.pod_book.users((claim.metadata.namespace, claim.metadata.name))
+        users = self.pod_book.users(claim.metadata.key)
         self.demand_book.touch(users)
         for uid in users:
             self._expect(self.pods[uid])

@@ -177,8 +177,7 @@ def build_place(cluster: Cluster, question: Question, placement: Placement) -> P
 
 
 def _list_consumers(demand: Demand, claim: Claim) -> tuple[Consumer, ...]:
-    name = (claim.metadata.namespace, claim.metadata.name)
-    users = (pod for pod in demand.pods if any(key == name for _, key in list_claim_names(pod)))
+    users = (pod for pod in demand.pods if any(key == claim.metadata.key for _, key in list_claim_names(pod)))
     return tuple(build_consumer(pod) for pod in users)[:RESERVED_FOR_MAX]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from driver.allocator.problem import ClaimAsk, Problem
 from driver.controller.books.demands import Demand
 from driver.controller.books.judge import Judge, Judgement, Whose
-from driver.controller.books.pods import is_made_for, list_claim_names
+from driver.controller.books.pods import ClaimKey, is_made_for, list_claim_names
 from driver.controller.objects.model import Claim, Pod
 
 
@@ -39,8 +39,8 @@ class NoQuestion:
 
 def build_question(demand: Demand, judge: Judge) -> Question | NoQuestion:
     """The demand without the pods that cannot be served, and without claims that are kube-scheduler's."""
-    judged = {_key(claim): judge.judge(claim) for claim in demand.claims}
-    claims = {_key(claim): claim for claim in demand.claims}
+    judged = {claim.metadata.key: judge.judge(claim) for claim in demand.claims}
+    claims = {claim.metadata.key: claim for claim in demand.claims}
     blocks = {pod.metadata.uid: _find_block(pod, claims, judged) for pod in demand.pods}
     pods = tuple(pod for pod in demand.pods if blocks[pod.metadata.uid] is None)
     needed = {key for pod in pods for _, key in list_claim_names(pod)}
@@ -71,7 +71,7 @@ def build_first(question: Question) -> Question | None:
     if len(demand.pods) == 1:
         return None
     names = {key for _, key in list_claim_names(demand.pods[0])}
-    kept = [number for number, claim in enumerate(demand.claims) if _key(claim) in names]
+    kept = [number for number, claim in enumerate(demand.claims) if claim.metadata.key in names]
     if not kept:
         return None
     problem = Problem(claims=tuple(question.problem.claims[number] for number in kept))
@@ -88,7 +88,7 @@ def _count(problem: Problem) -> int:
     return sum(min(0 if each.is_admin else each.count or 1 for each in row) for row in alternatives)
 
 
-def _find_block(pod: Pod, claims: Mapping[_Key, Claim], judged: Mapping[_Key, Judgement]) -> NoQuestion | None:
+def _find_block(pod: Pod, claims: Mapping[ClaimKey, Claim], judged: Mapping[ClaimKey, Judgement]) -> NoQuestion | None:
     """Why the pod cannot be served, None where it can."""
     if pod.spec.scheduling_group is not None:
         reason = f"pod {pod.metadata.name} is in a pod group: kube-scheduler places these together (not supported)"
@@ -103,13 +103,6 @@ def _find_block(pod: Pod, claims: Mapping[_Key, Claim], judged: Mapping[_Key, Ju
     return None
 
 
-def _describe_theirs(judged: Mapping[_Key, Judgement]) -> NoQuestion:
+def _describe_theirs(judged: Mapping[ClaimKey, Judgement]) -> NoQuestion:
     reasons = [each.reason for each in judged.values() if each.reason]
     return NoQuestion(reason=reasons[0] if reasons else "no claim is needed", is_fault=False)
-
-
-_Key = tuple[str, str]
-
-
-def _key(claim: Claim) -> _Key:
-    return (claim.metadata.namespace, claim.metadata.name)

@@ -31,6 +31,16 @@ class PodMeta(Lean, frozen=True, kw_only=True):
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.namespace, self.name
+
+    @property
+    def full_name(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
 
 class Meta(PodMeta, frozen=True, kw_only=True):
     """Metadata of an object that is written to, or read more closely."""

@@ -194,7 +194,7 @@ def test_a_device_in_two_claims_is_given_back_by_the_younger_unbound_one(desk: D
     assert desk.devices("old") == ["/".join(device)]
     assert desk.devices("young") == []
     said = desk.recorder.notes("ResourceClaim young", "DeviceInTwoClaims")
-    assert said == [f"device {device[1]} of {device[0]} is in 2 claims; claim young gives it back"]
+    assert said == [f"device {device[1]} of {device[0]} is in 2 claims; claim team/young gives it back"]
     assert b"gpu_dra_doubles_total 1.0" in desk.metrics.page("").body
 
 
