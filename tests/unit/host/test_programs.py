@@ -67,18 +67,33 @@ def test_a_path_below_the_driver_root_is_known_to_the_host(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("pid", "own", "first", "expected"),
+    ("pid", "own", "first", "name", "expected"),
     [
-        ("pid:[4026531836]", "mnt:[1]", "mnt:[1]", (True, True)),
-        ("pid:[4026531836]", "mnt:[2]", "mnt:[1]", (True, False)),
-        ("pid:[4026539999]", "mnt:[2]", "mnt:[2]", (False, True)),
-        ("pid:[4026531836]", "", "", (True, False)),
+        ("pid:[4026531836]", "mnt:[1]", "mnt:[1]", "systemd", (True, True)),
+        ("pid:[4026531836]", "mnt:[2]", "mnt:[1]", "systemd", (True, False)),
+        ("pid:[4026539999]", "mnt:[2]", "mnt:[2]", "gpu-dra", (False, True)),
+        ("pid:[4026539999]", "mnt:[2]", "mnt:[1]", "pause", (False, False)),
+        ("pid:[4026539999]", "mnt:[2]", "mnt:[1]", "systemd", (True, False)),
+        ("pid:[4026539999]", "mnt:[2]", "", "", (False, False)),
+        ("pid:[4026531836]", "", "", "", (True, False)),
     ],
-    ids=["on the host", "container with hostPID", "plain container", "nothing readable"],
+    ids=[
+        "on the host",
+        "container with hostPID",
+        "plain container",
+        "containers that share their processes",
+        "container with hostPID on a node that is a container",
+        "first process unreadable",
+        "nothing readable",
+    ],
 )
-def test_where_this_process_runs(tmp_path: Path, pid: str, own: str, first: str, expected: tuple[bool, bool]) -> None:
+def test_where_this_process_runs(
+    tmp_path: Path, pid: str, own: str, first: str, name: str, expected: tuple[bool, bool]
+) -> None:
     for link, target in (("self/ns/pid", pid), ("self/ns/mnt", own), ("1/ns/mnt", first)):
         (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
         if target:
             (tmp_path / link).symlink_to(target)
+    if name:
+        (tmp_path / "1/comm").write_text(f"{name}\n")
     assert (sees_host_processes(tmp_path), is_on_host_files(tmp_path)) == expected
