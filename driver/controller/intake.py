@@ -14,7 +14,7 @@ from driver.controller.books.volumes import VOLUME_CLAIMS, VOLUMES
 from driver.controller.objects.model import CLAIMS, CLASSES, NODES, PODS
 from driver.controller.objects.reductions import ClaimReduction, NodeReduction, PodReduction, reduce_class
 from driver.controller.objects.slice_reduction import SliceReduction
-from driver.controller.objects.taint_rules import TAINT_RULES
+from driver.controller.objects.taint_rules import OLDER_TAINT_RULES, TAINT_RULES
 from driver.controller.writing.writer import Report
 from driver.errors import NotFound
 from driver.kube.client import KubeClient
@@ -23,6 +23,8 @@ from driver.kube.watch import Failed, Listed, Seen, Watcher
 
 _LOG = log.logger(__name__)
 _STOP_S = 2.0
+_ASK_AGAIN_S = 60.0
+"""For rules that are not served: an upgrade brings them, and an API server that starts denies them for a while."""
 
 
 class Source(enum.Enum):
@@ -90,6 +92,8 @@ class Intake:
             source: Watcher(client, resource, _select(source, driver), reduce=reductions.get(source))
             for source, resource in RESOURCES.items()
         }
+        self._older_rules = Watcher(client, OLDER_TAINT_RULES, EVERYTHING)
+        self._is_stopped = threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=(source,), name=f"watch-{source.value}", daemon=True)
             for source in RESOURCES
@@ -102,7 +106,8 @@ class Intake:
 
     def stop(self) -> None:
         """End. A list that hangs is not waited for: what is written must still be finished in time."""
-        for watcher in self._watchers.values():
+        self._is_stopped.set()
+        for watcher in (*self._watchers.values(), self._older_rules):
             watcher.stop()
         ends_at_s = time.monotonic() + _STOP_S
         for each in self._threads:
@@ -112,14 +117,28 @@ class Intake:
 
     def _run(self, source: Source) -> None:
         try:
-            for seen in self._watchers[source].changes():
-                if source is Source.RULES and isinstance(seen, Failed) and isinstance(seen.error, NotFound):
-                    log.event(_LOG, log.INFO, "DeviceTaintRules are not served here", error=seen.error)
-                    self._put(Told(source=source, seen=Listed(resource_version="", uids=frozenset())))
-                    return
-                self._put(Told(source=source, seen=seen))
+            if source is Source.RULES:
+                self._run_rules()
+            else:
+                for seen in self._watchers[source].changes():
+                    self._put(Told(source=source, seen=seen))
         except Exception as err:  # noqa: BLE001  the outermost loop of a thread: the process must not go on half blind
             self._on_failure(err)
+
+    def _run_rules(self) -> None:
+        """In the version that is served; where none is there are no rules."""
+        is_told = False
+        while not self._is_stopped.is_set():
+            for watcher in (self._watchers[Source.RULES], self._older_rules):
+                for seen in watcher.changes():
+                    if isinstance(seen, Failed) and isinstance(seen.error, NotFound):
+                        break
+                    self._put(Told(source=Source.RULES, seen=seen))
+            self._put(Told(source=Source.RULES, seen=Listed(resource_version="", uids=frozenset())))
+            if not is_told:
+                log.event(_LOG, log.INFO, "DeviceTaintRules are not served here", asked_again_in_s=_ASK_AGAIN_S)
+                is_told = True
+            self._is_stopped.wait(_ASK_AGAIN_S)
 
 
 def _select(source: Source, driver: str) -> Selection:

@@ -14,7 +14,7 @@ from driver.api.claim_status_v1 import Condition, DeviceStatus
 from driver.cli.gpu.reading import list_needed, tell
 from driver.controller.books.mirror import Cluster
 from driver.controller.objects.model import CLAIMS, CLASSES, NODES, PODS, Claim, ClaimStatus, Node, NodeStatus, Pod
-from driver.controller.objects.taint_rules import TAINT_RULES, DeviceTaintRule
+from driver.controller.objects.taint_rules import OLDER_TAINT_RULES, TAINT_RULES, DeviceTaintRule
 from driver.errors import Forbidden, NotFound
 from driver.kube.client import KubeClient
 from driver.kube.resources import RESOURCE_SLICES, KubeObject, Resource, Selection
@@ -79,7 +79,7 @@ def read_fleet(client: KubeClient, driver: str, schedulers: frozenset[str], name
     slices = _list_slices(client)
     cluster = Cluster(driver, schedulers=schedulers)
     classes = listing.list(CLASSES, "which claims are for GPUs is not known: all that wait are shown")
-    rules = listing.list(TAINT_RULES, "taints of rules are not seen: a GPU may look fit and not be")
+    rules = listing.list(TAINT_RULES, "taints of rules are not seen: a GPU may look fit and not be", older=OLDER_TAINT_RULES)
     nodes = listing.list(_SEEN_NODES, "whether nodes are ready or cordoned is not known")
     claims = listing.list(_SEEN_CLAIMS, "who has which GPU, and so what is free, is not known")
     pods = listing.list(PODS, "which pods wait is not known")
@@ -113,12 +113,15 @@ class _Listing:
         self.refused: set[str] = set()
         self.notes: list[str] = []
 
-    def list(self, resource: Resource[T], without: str) -> Sequence[T]:
-        """All of a kind; where that is not allowed those of the own namespace, or none. One that is not served has none."""
+    def list(self, resource: Resource[T], without: str, *, older: Resource[T] | None = None) -> Sequence[T]:
+        """All of a kind; where that is not allowed those of the own namespace, or none. One that is not served has none.
+
+        ``older``: the same in another version of the API, where the first is not served.
+        """
         try:
             return self._client.list_all(resource).items
         except NotFound:
-            return ()
+            return () if older is None else self.list(older, without)
         except Forbidden as err:
             if err.status == 401:  # the credentials are wrong, which no other list will mend
                 raise

@@ -13,7 +13,7 @@ from driver.controller.books.volumes import VOLUME_CLAIMS, VOLUMES
 from driver.controller.deciding.decision import build_waiting
 from driver.controller.deciding.question import Question, build_question
 from driver.controller.objects.model import CLAIMS, CLASSES, NODES, PODS, Lean, NodeMeta, Pod
-from driver.controller.objects.taint_rules import TAINT_RULES
+from driver.controller.objects.taint_rules import OLDER_TAINT_RULES, TAINT_RULES
 from driver.errors import ApiError, Forbidden, NotFound
 from driver.kube.changes import Change, ChangeKind
 from driver.kube.client import KubeClient
@@ -80,7 +80,8 @@ def read_cluster(client: KubeClient, driver: str, schedulers: frozenset[str]) ->
     cluster = Cluster(driver, schedulers=schedulers)
     notes: list[str] = []
     tell(_list(client, CLASSES), cluster.note_class)
-    tell(_list_if_served(client, TAINT_RULES, "taints of rules are not seen", notes), cluster.note_rule)
+    without = "taints of rules are not seen"
+    tell(_list_if_served(client, TAINT_RULES, without, notes, older=OLDER_TAINT_RULES), cluster.note_rule)
     tell(_list(client, NODES), cluster.note_node)
     _read_volumes(client, cluster, notes)
     tell(_list(client, RESOURCE_SLICES), cluster.note_slice)
@@ -145,11 +146,13 @@ def list_needed(client: KubeClient, resource: Resource[T], need: str) -> Sequenc
         raise Forbidden(err.request, err.status, f"{err.message}; {need}") from err
 
 
-def _list_if_served(client: KubeClient, resource: Resource[T], without: str, notes: list[str]) -> Sequence[T]:
+def _list_if_served(
+    client: KubeClient, resource: Resource[T], without: str, notes: list[str], *, older: Resource[T] | None = None
+) -> Sequence[T]:
     try:
         return client.list_all(resource).items
     except NotFound:
-        return ()
+        return () if older is None else _list_if_served(client, older, without, notes)
     except Forbidden as err:
         notes.append(f"{resource.plural} may not be listed ({_first_words(err)}): {without}")
         return ()

@@ -30,4 +30,5 @@ class DeviceTaintRule(Lean, frozen=True, kw_only=True):
 
 
 TAINT_RULES = Resource(group_version=GROUP_VERSION, plural="devicetaintrules", type_=DeviceTaintRule)
-"""``resource.k8s.io/v1`` has them from 1.37 on; 1.36 serves them as ``v1beta2`` where the API is switched on."""
+OLDER_TAINT_RULES = Resource(group_version="resource.k8s.io/v1beta2", plural="devicetaintrules", type_=DeviceTaintRule)
+"""``resource.k8s.io/v1`` has them from 1.37 on; 1.36 serves the same in ``v1beta2`` where the API is switched on."""

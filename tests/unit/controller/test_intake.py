@@ -12,23 +12,33 @@ import pytest
 
 from driver.controller import intake
 from driver.controller.intake import Intake, Message, Source, Told
-from driver.controller.objects.taint_rules import TAINT_RULES
-from driver.errors import NotFound
-from driver.kube.client import KubeClient
+from driver.controller.objects.taint_rules import OLDER_TAINT_RULES, TAINT_RULES, DeviceTaintRule
+from driver.errors import ApiUnreachable, NotFound
+from driver.kube.changes import Change, ChangeKind
+from driver.kube.client import KubeClient, Listing
 from driver.kube.resources import Resource
 from driver.kube.watch import Listed
-from tests.unit.controller.world import DRIVER
+from tests.unit.controller.world import DRIVER, decode
+
+RULE = decode(
+    DeviceTaintRule, {"metadata": {"name": "bad", "uid": "u"}, "spec": {"taint": {"key": "k", "effect": "NoSchedule"}}}
+)
+ADDED = Change(kind=ChangeKind.ADDED, item=RULE)
 
 
 class ListingClient:
     """A client of which only lists are wanted: ``answer`` gives each, or raises, or hangs."""
 
-    def __init__(self, answer: Callable[[Resource[Any]], None]) -> None:
+    def __init__(self, answer: Callable[[Resource[Any]], Listing[Any] | None]) -> None:
         self._answer = answer
         self.is_closed = False
 
-    def list_all(self, resource: Resource[Any], *_: object, **__: object) -> None:
-        self._answer(resource)
+    def list_all(self, resource: Resource[Any], *_: object, **__: object) -> Listing[Any] | None:
+        return self._answer(resource)
+
+    def open_watch(self, *_: object, **__: object) -> None:
+        """What is listed is all that there is to see."""
+        raise ApiUnreachable("WATCH /devicetaintrules", 0, "no watch here")
 
     def close(self) -> None:
         self.is_closed = True
@@ -73,12 +83,53 @@ def test_a_watch_that_breaks_is_told(hang: Callable[[Resource[Any]], None]) -> N
     assert str(failed.get(timeout=10)) == "nobody foresaw this"
 
 
+NO_RULES = Told(source=Source.RULES, seen=Listed(resource_version="", uids=frozenset()))
+UNSERVED = NotFound("GET /devicetaintrules", 404, "the server could not find the requested resource")
+
+
 def test_where_rules_are_not_served_there_are_none(hang: Callable[[Resource[Any]], None]) -> None:
     def answer(resource: Resource[Any]) -> None:
-        if resource is TAINT_RULES:
-            raise NotFound("GET /devicetaintrules", 404, "the server could not find the requested resource")
+        if resource.plural == TAINT_RULES.plural:
+            raise UNSERVED
         hang(resource)
 
-    _, told, _ = start(ListingClient(answer))
-    message = told.get(timeout=10)
-    assert message == Told(source=Source.RULES, seen=Listed(resource_version="", uids=frozenset()))
+    made, told, _ = start(ListingClient(answer))
+    assert told.get(timeout=10) == NO_RULES
+    made.stop()
+
+
+def test_rules_that_are_served_later_are_seen_without_a_restart(
+    hang: Callable[[Resource[Any]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A control plane is upgraded to 1.37, or an API server says 404 while it starts."""
+    monkeypatch.setattr(intake, "_ASK_AGAIN_S", 0.01)
+    asked: list[Resource[Any]] = []
+
+    def answer(resource: Resource[Any]) -> Listing[Any] | None:
+        if resource.plural != TAINT_RULES.plural:
+            hang(resource)
+            return None
+        asked.append(resource)
+        if len(asked) <= 2:
+            raise UNSERVED
+        return Listing(items=(RULE,), resource_version="7")
+
+    made, told, _ = start(ListingClient(answer))
+    assert [told.get(timeout=10) for _ in range(2)] == [NO_RULES, Told(source=Source.RULES, seen=ADDED)]
+    made.stop()
+
+
+def test_rules_of_1_36_are_seen(hang: Callable[[Resource[Any]], None]) -> None:
+    """It has them in ``v1beta2``; a GPU that an administrator has tainted was given out, and its pod evicted at once."""
+
+    def answer(resource: Resource[Any]) -> Listing[Any] | None:
+        if resource is TAINT_RULES:
+            raise UNSERVED
+        if resource is OLDER_TAINT_RULES:
+            return Listing(items=(RULE,), resource_version="7")
+        hang(resource)
+        return None
+
+    made, told, _ = start(ListingClient(answer))
+    assert told.get(timeout=10) == Told(source=Source.RULES, seen=ADDED)
+    made.stop()
