@@ -81,9 +81,18 @@ def build_tables(selector: Selector, answers: Sequence[Answer], cost: Controller
     parts: list[RenderableType] = [headline, *costs, Text(), table]
     counted = Counter(term["term"] for answer in answers for term in answer["terms"])
     if counted and len(answers) > 1:
-        parts += [Text(), Text("Terms that did not say yes", style="bold")]
-        parts += [Text(f"{count:>5} x  {text}") for text, count in counted.most_common()]
+        parts += [Text(), Text("Terms that did not say yes", style="bold"), _build_counts(counted)]
     return Group(*parts)
+
+
+def _build_counts(counted: Counter[str]) -> Table:
+    """A term that is too long for its line goes on below itself, not below its count."""
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(justify="right", no_wrap=True, min_width=7)
+    table.add_column(overflow="fold")
+    for text, count in counted.most_common():
+        table.add_row(f"{count} x", text)
+    return table
 
 
 def _costs(selector: Selector, cost: ControllerCost | None) -> list[RenderableType]:

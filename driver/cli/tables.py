@@ -31,16 +31,32 @@ def open_console(stream: TextIO | None = None) -> Console:
 class _Console(Console):
     """rich's own ends the process with code 1 when the reader has gone; here ``main`` decides.
 
-    It also hands on escapes that stand in a text: whoever may write a slice would write to the reader's terminal.
+    It also hands on escapes that stand in a text: whoever may write a slice would write to the reader's terminal. And it fills
+    the last cell of each row with blanks, which nobody sees and every comparison of two outputs does.
     """
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        line: list[Segment] = []
         for segment in super().render(renderable, options):
             text = segment.text if segment.control else encode_printable(segment.text)
-            yield segment if text is segment.text else Segment(text, segment.style)
+            if text == "\n":
+                yield from _without_last_blanks(line)
+                yield segment
+                line.clear()
+            else:
+                line.append(segment if text is segment.text else Segment(text, segment.style))
+        yield from line
+
+
+def _without_last_blanks(line: list[Segment]) -> Iterator[Segment]:
+    seen = max((place for place, each in enumerate(line) if each.control or each.text.strip()), default=-1)
+    yield from line[: max(seen, 0)]
+    if seen >= 0:
+        last = line[seen]
+        yield last if last.control else Segment(last.text.rstrip(" "), last.style)
 
 
 def build_node_tables(view: NodeView, width: int) -> RenderableType:

@@ -94,7 +94,8 @@ class PageServer:
             self._server = _Server(self._where, self._pages)
         except OSError as err:
             raise SocketUnusable(
-                f"serving pages over HTTP at {self._address}: {err.strerror or err}; is the address in use? Is it this machine's?"
+                f"serving pages over HTTP at {self._address}: {err.strerror or err}; "
+                "is the address in use? Is it this machine's?"
             ) from err
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.1,), name="pages", daemon=True).start()

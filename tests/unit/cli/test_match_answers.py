@@ -10,6 +10,7 @@ from rich.console import Console
 from driver.cel import build_view_of_values, compile_selector
 from driver.cli.match_answers import Answer, build_answers, build_tables
 from driver.cli.match_sources import Candidate
+from driver.cli.tables import open_console
 
 DRIVER = "gpu.nvidia.com"
 VIEW = build_view_of_values(
@@ -50,3 +51,14 @@ def test_the_first_line_says_how_many_match_and_on_how_many_it_fails(selector: s
     out = io.StringIO()
     Console(file=out, width=80).print(build_tables(compile_selector(selector), [answer_of(selector)]))
     assert out.getvalue().splitlines()[0] == headline
+
+
+def test_a_long_term_stays_beside_its_count_and_no_line_ends_in_blanks() -> None:
+    """What is compared, or copied from a terminal, has no blanks that nobody sees."""
+    term = 'device.capacity["gpu.nvidia.com"].memory.isGreaterThan(quantity("90Gi"))'
+    out = io.StringIO()
+    open_console(out).print(build_tables(compile_selector(term), [answer_of(term), answer_of(term)]))
+    lines = out.getvalue().splitlines()
+    assert lines[-2:] == ["    2 x  " + term[:71], "         " + term[71:]]
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert max(len(line) for line in lines) <= 80
