@@ -102,6 +102,8 @@ def test_no_quota_where_it_would_be_for_nobody() -> None:
     none = "--set=kubeletPlugin.priorityClassName=,controller.priorityClassName="
     for arguments in (["--set=criticalPodsQuota=false"], [none]):
         assert "ResourceQuota" not in {each["kind"] for each in render(*arguments)}
+    for kind in ("DaemonSet", "Deployment"):  # and an empty field would be a difference to tools that compare, as Argo CD does
+        assert "priorityClassName" not in pod_of(render(none), kind)
     left = of_kind(render("--set=controller.enabled=false"), "ResourceQuota")
     assert left["spec"]["scopeSelector"]["matchExpressions"][0]["values"] == ["system-node-critical"]
 
