@@ -109,16 +109,16 @@ def _describe_places(free: Sequence[int], total: int, sets: Sequence[Sequence[in
     least = min(len(each) for each in sets)
     if least > len(free):
         return f"{len(free)} of {total} memory slices", str(least)
-    have = f"memory slice{'' if len(free) == 1 else 's'} {_describe_spans(free)} of {total}"
+    have = f"memory slice{'' if len(free) == 1 else 's'} {describe_spans(free)} of {total}"
     if max(len(each) for each in sets) == 1:
-        return have, f"one of {_describe_spans(sorted({place for each in sets for place in each}))}"
-    needs = list(dict.fromkeys(_describe_spans(each) for each in sets))
+        return have, f"one of {describe_spans(sorted({place for each in sets for place in each}))}"
+    needs = list(dict.fromkeys(describe_spans(each) for each in sets))
     more = [*needs[:_MOST_PLACES], "others"] if len(needs) > _MOST_PLACES else needs
     return have, " or ".join(more)
 
 
-def _describe_spans(numbers: Sequence[int]) -> str:
-    """``0-3``, ``1 3 5-6``."""
+def describe_spans(numbers: Sequence[int]) -> str:
+    """Numbers in order as people write them: ``0-3``, ``1 3 5-6``."""
     spans: list[list[int]] = []
     for number in numbers:
         if spans and spans[-1][-1] == number - 1:

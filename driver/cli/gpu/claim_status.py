@@ -72,7 +72,7 @@ def choose_claims(reading: FleetReading, subject: SubjectView | None) -> list[Cl
         found = (book.find(*key) for _, key in list_claim_names(pod) if key is not None)
     else:
         found = (book.find(subject.namespace, subject.name),)
-    return sorted((each for each in found if each is not None), key=_name_of)
+    return sorted((each for each in found if each is not None), key=lambda each: each.metadata.key)
 
 
 def build_claim(reading: FleetReading, claim: Claim, troubles: Iterable[TroubleView]) -> ClaimStatusView:
@@ -82,7 +82,7 @@ def build_claim(reading: FleetReading, claim: Claim, troubles: Iterable[TroubleV
     known = list(troubles) if allocation is not None else []
     results = () if allocation is None else allocation.devices.results
     return ClaimStatusView(
-        claim="/".join(_name_of(claim)),
+        claim=claim.metadata.full_name,
         state="waiting" if allocation is None else "allocated",
         node=reading.cluster.claim_book.node_of(claim),
         since=None if allocation is None else format_time(allocated_at_s(claim)),
@@ -113,16 +113,12 @@ def _list_waiting(reading: FleetReading) -> Iterator[WaitView]:
             continue
         times = [each.metadata.creation_timestamp for each in pods] or [claim.metadata.creation_timestamp]
         yield WaitView(
-            claim="/".join(_name_of(claim)),
+            claim=claim.metadata.full_name,
             pods=tuple(sorted(each.metadata.name for each in pods)),
             since=min(times),
             requests=describe_requests(claim),
             fault=judgement.reason if judgement is not None and judgement.is_fault else "",
         )
-
-
-def _name_of(claim: Claim) -> tuple[str, str]:
-    return claim.metadata.namespace, claim.metadata.name
 
 
 def _is_on(reading: FleetReading, claim: Claim, node: str) -> bool:
@@ -175,7 +171,7 @@ def _build_conditions(status: DeviceStatus | None) -> tuple[ConditionView, ...]:
 
 
 def _describe_absent(reading: FleetReading, namespace: str, name: str, kind: str | None) -> str:
-    claims = [_name_of(each) for each in reading.cluster.claims.values()]
+    claims = [each.metadata.key for each in reading.cluster.claims.values()]
     spaced = [*(reading.pods if kind in (None, POD) else ()), *(claims if kind in (None, CLAIM) else ())]
     nodes = list_nodes(reading) if kind in (None, NODE) else set()
     near = difflib.get_close_matches(name, [*nodes, *(each for space, each in spaced if space == namespace)], n=1)

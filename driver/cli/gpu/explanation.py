@@ -125,7 +125,7 @@ def _build_claims(cluster: Cluster, claims: Iterable[Claim]) -> Iterator[ClaimVi
         devices = () if allocation is None else allocation.devices.results
         views = tuple(_build_device(cluster, each) for each in devices)
         yield ClaimView(
-            claim=f"{claim.metadata.namespace}/{claim.metadata.name}",
+            claim=claim.metadata.full_name,
             state="waiting" if allocation is None else "allocated",
             requests=(*requests, policy) if policy else requests,
             allocator=None if allocation is None else allocator_of(claim),
@@ -198,7 +198,7 @@ def _build_event(event: SeenEvent) -> EventView:
 
 def _describe_absent(reading: Reading, namespace: str, name: str, kind: str | None) -> str:
     pods = list(reading.pods) if kind in (None, POD) else []
-    claims = [(each.metadata.namespace, each.metadata.name) for each in reading.cluster.claims.values()]
+    claims = [each.metadata.key for each in reading.cluster.claims.values()]
     known = [*pods, *(claims if kind in (None, CLAIM) else [])]
     what = f"no {kind}" if kind is not None else "no pod and no claim"
     elsewhere = sorted({space for space, each in known if each == name})

@@ -94,7 +94,7 @@ def read_fleet(client: KubeClient, driver: str, schedulers: frozenset[str], name
         tell(items, note)
     return FleetReading(
         cluster=cluster,
-        pods={(each.metadata.namespace, each.metadata.name): each for each in pods},
+        pods={each.metadata.key: each for each in pods},
         rules=tuple(rules),
         statuses={each.metadata.uid: each.status.devices for each in claims if each.status.devices},
         not_ready=frozenset(each.metadata.name for each in nodes if not _is_ready(each)),

@@ -44,7 +44,7 @@ def build_status(reading: FleetReading, subject: SubjectView | None = None) -> S
         view_claims = tuple(each for each in view_claims if any(is_unwell(device) for device in each.devices))
     else:
         kept = {subject.name} if subject.kind == NODE else {each.node for each in view_claims}
-        names = {f"{each.metadata.namespace}/{each.metadata.name}" for each in claims}
+        names = {each.metadata.full_name for each in claims}
         nodes = [each for each in nodes if each.node in kept]
         troubles = [each for each in troubles if each.node in kept]
         waiting = [] if subject.kind == NODE else [each for each in waiting if each.claim in names]

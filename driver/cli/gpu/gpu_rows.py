@@ -134,7 +134,7 @@ class _Rows:
 def _build_use(claim: Claim, result: AllocationResult, device: Device) -> UseView:
     amounts = {name.rpartition("/")[2]: amount for name, amount in result.consumed_capacity.items()}
     return UseView(
-        claim=f"{claim.metadata.namespace}/{claim.metadata.name}",
+        claim=claim.metadata.full_name,
         pods=tuple(sorted(each.name for each in claim.status.reserved_for if is_pod(each))),
         since=format_time(allocated_at_s(claim)),
         allocator=allocator_of(claim),

@@ -24,7 +24,7 @@ class Holder:
     @property
     def name(self) -> str:
         """``namespace/name`` of the claim."""
-        return f"{self.claim.metadata.namespace}/{self.claim.metadata.name}"
+        return self.claim.metadata.full_name
 
     @property
     def pods(self) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ class Holders:
 
     def of(self, id_: DeviceId) -> tuple[Claim, ...]:
         """The claims that hold a device, by name; one that has it twice comes twice."""
-        return tuple(sorted(self._of_device.get(id_, ()), key=lambda each: (each.metadata.namespace, each.metadata.name)))
+        return tuple(sorted(self._of_device.get(id_, ()), key=lambda each: each.metadata.key))
 
     def used(self, node: DeviceNode) -> int:
         """The devices of the node that are somebody's, wholly or in part."""

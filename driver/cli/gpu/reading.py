@@ -88,7 +88,7 @@ def read_cluster(client: KubeClient, driver: str, schedulers: frozenset[str]) ->
     tell(_list(client, CLAIMS), cluster.note_claim)
     pods = _list(client, PODS)
     tell(pods, cluster.note_pod)
-    by_name = {(pod.metadata.namespace, pod.metadata.name): pod for pod in pods}
+    by_name = {pod.metadata.key: pod for pod in pods}
     return Reading(cluster=cluster, pods=by_name, notes=tuple(notes))
 
 

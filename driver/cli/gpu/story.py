@@ -19,9 +19,8 @@ from driver.controller.deciding.question import Question, build_question
 from driver.controller.objects.life import ENDED
 from driver.controller.objects.model import Claim, Pod
 from driver.controller.objects.ownership import EXTENDED_RESOURCE_ANNOTATION
-from driver.controller.objects.pod_use import build_pod_use
+from driver.controller.objects.pod_use import OF_CLASS, build_pod_use
 
-_OF_CLASS = "deviceclass.resource.kubernetes.io/"
 _CONTROLLER_HINT = "if it stays so, see whether the controller runs and leads: kubectl get leases -A | grep gpu"
 _ONLOOKER_HINT = (
     "kube-scheduler keeps even admin access off GPUs of which claims have parts; the controller does not, also on nodes that "
@@ -129,7 +128,7 @@ def list_claims(cluster: Cluster, pod: Pod) -> tuple[list[Claim], list[tuple[str
 
 def _tell_without_claims(cluster: Cluster, pod: Pod) -> Story:
     extended = cluster.classes.extended_resources
-    names = [name for name, _ in build_pod_use(pod).requests if name in extended or name.startswith(_OF_CLASS)]
+    names = [name for name, _ in build_pod_use(pod).requests if name in extended or name.startswith(OF_CLASS)]
     if names:
         return _tell_extended(cluster, f"the pod asks for {join_names(names)}")
     return Story(state="unused", summary="the pod has no claims: it asks for no device", nodes=())

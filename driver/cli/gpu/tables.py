@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from rich.table import Table
 from rich.text import Text
 
+from driver.allocator.shortage import describe_spans
 from driver.cli.gpu.views import HolderView, WayView
 from driver.cli.gpu.words import count, describe_span_s, join_names
 from driver.controller.objects.life import parse_time_s
@@ -55,24 +56,13 @@ def age(time: str, now_s: float) -> str:
 def describe_way(way: WayView, now_s: float) -> str:
     """``2 of GPUs 0-3 are free, the rest is in: team/a (pod a, 2 GPUs, for 3h12m)``."""
     held = "; ".join(describe_holder(each, now_s) for each in way.held_by)
-    return f"{way.free} free of GPUs {ranges(way.gpus)}; in the way: {held}"
+    return f"{way.free} free of GPUs {describe_spans(way.gpus)}; in the way: {held}"
 
 
 def describe_holder(holder: HolderView, now_s: float) -> str:
     """A claim with its pods, how many GPUs it has, and for how long."""
     whose = f"pod {join_names(holder.pods)}" if holder.pods else "no pod"
     return f"{holder.claim} ({whose}, {count(holder.gpus, 'GPU')}, for {age(holder.since, now_s)})"
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """``0-3 6``."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and parts[-1][-1] == number - 1:
-            parts[-1].append(number)
-        else:
-            parts.append([number])
-    return " ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
 
 
 def short_product(name: str) -> str:

@@ -19,12 +19,11 @@ from driver.controller.books.node_room import NodeRoom, NodeRooms, Shortage, fin
 from driver.controller.books.volumes import Volumes, VolumeTie
 from driver.controller.objects.model import Node, NodeTaint, Pod, PodToleration
 from driver.controller.objects.node_terms import NodeTerms, find_wrong_label, parse_integer
-from driver.controller.objects.pod_use import PODS, PodUse, build_pod_use
+from driver.controller.objects.pod_use import OF_CLASS, PODS, PodUse, build_pod_use
 
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 _CORDONED = NodeTaint(key=_UNSCHEDULABLE, effect="NoSchedule")
-_OF_CLASS = "deviceclass.resource.kubernetes.io/"
 
 
 class Misfit(NamedTuple):
@@ -185,7 +184,7 @@ def _same(text: str) -> Misfit:
 
 
 def _is_delegated(short: Shortage, ask: PodAsk) -> bool:
-    return not short.capacity and (short.resource in ask.delegated or short.resource.startswith(_OF_CLASS))
+    return not short.capacity and (short.resource in ask.delegated or short.resource.startswith(OF_CLASS))
 
 
 def _describe(short: Shortage) -> str:

@@ -19,6 +19,8 @@ from driver.controller.objects.model import Container, Pod
 
 CPU = "cpu"
 PODS = "pods"
+OF_CLASS = "deviceclass.resource.kubernetes.io/"
+"""Begins the name of a resource that is a DeviceClass' devices, which kube-scheduler makes a claim for."""
 _BILLION = 10**9
 _MOST = (1 << 63) - 1
 _PLAIN = frozenset({CPU, "memory", "ephemeral-storage"})

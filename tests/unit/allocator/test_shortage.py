@@ -10,7 +10,7 @@ import pytest
 
 from driver.allocator.decide import explain
 from driver.allocator.fleet import Fleet, Holding
-from driver.allocator.shortage import Shortage
+from driver.allocator.shortage import Shortage, describe_spans
 from driver.api.quantity import parse_quantity
 from driver.api.resource_v1 import Attribute, Capacity, Counter, CounterConsumption, CounterSet, Device
 from tests.unit.allocator.cases import ask, fleet_of, gpus, hold, missed, pool, problem, request
@@ -220,3 +220,7 @@ def test_the_unit_of_a_counter_is_that_of_the_slices() -> None:
     assert [(each.counter_set, each.name, each.unit) for each in node.name_counters(node.shape.groups[0])] == [
         ("card", "memory", Fraction(20 << 30))
     ]
+
+
+def test_numbers_side_by_side_are_told_as_a_span() -> None:
+    assert [describe_spans(numbers) for numbers in ((), (3,), (0, 1, 2, 3), (0, 2, 3, 7))] == ["", "3", "0-3", "0 2-3 7"]

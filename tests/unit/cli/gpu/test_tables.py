@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from driver.cli.gpu.explain_tables import build_explain_tables
 from driver.cli.gpu.fragment_tables import build_fragmentation_tables
 from driver.cli.gpu.fragments import build_fragmentation
-from driver.cli.gpu.tables import age, describe_way, lines, ranges
+from driver.cli.gpu.tables import age, describe_way, lines
 from driver.cli.gpu.views import EventView, HolderView, WayView
 from tests.unit.cli.gpu.stories import AT, BOARDS, cut_gpus, explain, gpu, islands, occupy
 from tests.unit.controller.world import NOW_S, World, machine, policy, request
@@ -208,10 +208,6 @@ def test_events_are_told_with_their_age_and_who_said_them_and_once() -> None:
         "  1h30m ago, controller: ClaimWaiting: held for another, held for another, held",
         "      for another, held for another, held for another,",
     ]
-
-
-def test_ranges_of_gpus() -> None:
-    assert [ranges(numbers) for numbers in ((), (3,), (0, 1, 2, 3), (0, 2, 3, 7))] == ["", "3", "0-3", "0 2-3 7"]
 
 
 def test_a_time_that_is_not_told_has_no_age() -> None:
