@@ -148,7 +148,7 @@ class Carrier:
         self._delete_metadata(ref, None)
 
     def restore(self, stored: Stored, catalog: Catalog) -> bool:
-        """Write again what is missing, no longer ours, or no longer true of a claim's files (B13); True when something was.
+        """Make again what is missing, no longer ours, or no longer true of a claim's files (B13); True when something was.
 
         A file counts once it was read: in its place there may be a folder, a link, or nothing but its name. The kernel may
         have given the GPU another number since, and the old one to another GPU.
@@ -160,11 +160,16 @@ class Carrier:
         ref = record.ref()
         has_metadata = self.metadata is None or self.metadata.exists(ref, list_described_requests(record))
         has_grant = self.read_granted(ref.uid) is not None and not self._is_outdated(stored, catalog)
+        has_daemons = self.sharing.has_folders(record)
+        if not has_daemons:
+            with self.turns.given_up():
+                self.sharing.apply(record)
+            self.sharing.keep(record)
         if not has_metadata and self.metadata is not None:
             self.metadata.write(describe(record, catalog))
         if not has_grant:
             self.write_grant(stored, catalog)
-        return not (has_metadata and has_grant)
+        return not (has_metadata and has_grant and has_daemons)
 
     def _is_outdated(self, stored: Stored, catalog: Catalog) -> bool:
         """Whether the claim's CDI file would be another one now. One that cannot be made now is compared with nothing."""

@@ -129,6 +129,9 @@ class SharingEffects(Protocol):
             DeviceNotReady: it is not taken back yet.
         """
 
+    def has_folders(self, record: ClaimRecord) -> bool:
+        """Whether the folders of the claim's daemons are there: they lie in memory, and containers are given them."""
+
     def keep(self, record: ClaimRecord) -> None:
         """The claim is prepared: look after its daemons, and start again those that have died. Returns at once."""
 

@@ -88,8 +88,10 @@ def _repair_one(work: ClaimWork, uid: ClaimUID, catalog: Catalog, done: Repaired
     elif found is None:
         _record_granted(work, uid, done)
     elif found.record.state is State.PREPARE_COMPLETED:
-        work.carrier.sharing.keep(found.record)
-        _restore(work, found, catalog, done)
+        try:
+            _restore(work, found, catalog, done)
+        finally:  # behind it: a daemon whose folder is not there counts as unwanted
+            work.carrier.sharing.keep(found.record)
 
 
 def _record_granted(work: ClaimWork, uid: ClaimUID, done: Repaired) -> None:

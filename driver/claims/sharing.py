@@ -69,6 +69,10 @@ class ClaimSharing:
             if undone.compute_mode is not None or undone.time_slice is not None:
                 self._take_back(record, undone)
 
+    def has_folders(self, record: ClaimRecord) -> bool:
+        """See ``SharingEffects``."""
+        return all(self.daemons.files(spec.name).folder.is_dir() for spec in list_daemons(record))
+
     def keep(self, record: ClaimRecord) -> None:
         """See ``SharingEffects``."""
         if record.state is State.PREPARE_COMPLETED:

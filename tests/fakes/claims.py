@@ -164,6 +164,9 @@ class Sharing:
         self._refuse()
         self.applied.pop(ClaimUID(record.uid), None)
 
+    def has_folders(self, record: ClaimRecord) -> bool:
+        return not record.is_sharing() or record.uid in self.applied
+
     def keep(self, record: ClaimRecord) -> None:
         if record.is_sharing():
             self.kept.append(ClaimUID(record.uid))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 
 import pytest
@@ -91,6 +92,34 @@ def test_a_restarted_plugin_finds_its_daemon_and_looks_after_it(shared: SharingN
     node.wait(lambda: shared.pid(daemon) not in (None, running))
     node.wait(lambda: shared.ask(daemon, "get_default_active_thread_percentage", 1.0) == "25.0\n", 60.0)
     node.wait(lambda: any("runs again" in text for text in node.events("MpsDaemonTrouble")))
+    node.unprepare(claim)
+    assert shared.daemons.list_names() == ()
+
+
+@pytest.mark.parametrize("restarts", [True, False], ids=["the plugin starts", "the kubelet asks again"])
+def test_a_daemon_whose_folder_was_lost_is_made_again(shared: SharingNode, restarts: bool) -> None:
+    """B13 for what lies in memory beside the CDI files: a node that is a container loses /run and keeps its boot id."""
+    node = shared.node
+    (device,) = first_devices(node, 1)
+    claim = node.allocate("mps", [device], configs=[mps({"defaultActiveThreadPercentage": 25})])
+    first = node.prepare(claim)
+    daemon = f"{claim.uid}-config-0"
+    running = shared.pid(daemon)
+    assert running is not None
+    if restarts:
+        node.stop(node.plugins[0])
+    process.send(running, signal.SIGKILL)
+    shutil.rmtree(node.folder / "mps")
+    if restarts:
+        node.start()
+        node.wait_published(8)
+        node.wait(lambda: shared.pid(daemon) not in (None, running))
+    assert node.prepare(claim) == first
+    again = shared.pid(daemon)
+    assert shared.ask(daemon, "get_default_active_thread_percentage") == "25.0\n"
+    assert again is not None
+    process.send(again, signal.SIGKILL)
+    node.wait(lambda: shared.pid(daemon) not in (None, again))
     node.unprepare(claim)
     assert shared.daemons.list_names() == ()
 
