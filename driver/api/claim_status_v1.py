@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from driver.api.meta_v1 import ObjectMeta
-from driver.api.resource_v1 import GROUP_VERSION, Allocation, Wire
+from driver.api.resource_v1 import GROUP_VERSION, Allocation, Consumer, Wire
 
 REASON_MAX = 128
 """We cut here; the server takes 1024."""
@@ -33,20 +33,11 @@ class DeviceStatus(Wire, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class PodUser(Wire, frozen=True, kw_only=True):
-    """An entry of ``reservedFor``."""
-
-    api_group: str = ""
-    resource: str = ""
-    name: str = ""
-    uid: str = ""
-
-
 class ReportedStatus(Wire, frozen=True, kw_only=True):
     """``status`` of a claim."""
 
     allocation: Allocation | None = None
-    reserved_for: tuple[PodUser, ...] = ()
+    reserved_for: tuple[Consumer, ...] = ()
     devices: tuple[DeviceStatus, ...] = ()
 
 

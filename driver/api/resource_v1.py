@@ -160,6 +160,7 @@ class Consumer(Wire, frozen=True, kw_only=True):
     api_group: str = ""
     resource: str = ""
     name: str = ""
+    uid: str = ""
 
 
 class ClaimStatus(Wire, frozen=True, kw_only=True):

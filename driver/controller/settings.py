@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from driver.allocator.hold import HoldRule
+from driver.controller.books.mirror import DEFAULT_SCHEDULERS
 from driver.controller.deciding.lessons import LessonRule
 from driver.controller.deciding.takeback import IdleRule
 from driver.controller.election.lease import ElectionSettings
@@ -20,7 +21,7 @@ class ControllerSettings:
 
     driver_name: str
     election: ElectionSettings
-    schedulers: frozenset[str] = frozenset({"default-scheduler"})
+    schedulers: frozenset[str] = DEFAULT_SCHEDULERS
     """Whose pods are served."""
     health_address: str = ""
     writers: int = 16

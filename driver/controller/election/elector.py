@@ -178,9 +178,8 @@ class Elector:
         if not holder:
             self._take(lease, 0.0)
         elif holder == self._settings.identity and not self._has_tried:
-            self._take(
-                lease, self._settings.request_timeout_s
-            )  # our pod's container before: it is gone, its requests may not be
+            # our pod's container before: it is gone, its requests may not be
+            self._take(lease, self._settings.request_timeout_s)
         elif holder == self._settings.identity or self._has_ended(lease):
             self._take(lease, self._settings.takeover_wait_s)
 

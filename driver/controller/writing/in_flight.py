@@ -32,7 +32,7 @@ class InFlight:
         self._pools = pools
         self._busy: dict[str, ClaimJob] = {}
         self._doubts: dict[str, _Doubt] = {}
-        self._acknowledged: set[str] = set()
+        self._acknowledging: set[str] = set()
         self.places = 0
         self.take_backs = 0
 
@@ -57,13 +57,13 @@ class InFlight:
 
     def acknowledge(self, job: AcknowledgeJob) -> None:
         """Have a node told that it may leave, unless that is under way."""
-        if job.acknowledgement.node not in self._acknowledged:
-            self._acknowledged.add(job.acknowledgement.node)
+        if job.acknowledgement.node not in self._acknowledging:
+            self._acknowledging.add(job.acknowledgement.node)
             self._submit(job)
 
     def end_acknowledge(self, job: AcknowledgeJob) -> None:
         """The node was told, or could not be."""
-        self._acknowledged.discard(job.acknowledgement.node)
+        self._acknowledging.discard(job.acknowledgement.node)
 
     def end(self, job: ClaimJob, now_s: float) -> None:
         """It was. What is in doubt goes on with ``doubt``, to be called before."""
