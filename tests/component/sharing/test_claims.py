@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import signal
 
 import pytest
@@ -108,8 +107,8 @@ def test_a_daemon_whose_folder_was_lost_is_made_again(shared: SharingNode, resta
     assert running is not None
     if restarts:
         node.stop(node.plugins[0])
+    (node.folder / "mps").rename(node.folder / "lost")
     process.send(running, signal.SIGKILL)
-    shutil.rmtree(node.folder / "mps")
     if restarts:
         node.start()
         node.wait_published(8)
