@@ -219,9 +219,6 @@ class NvmlLibrary(Protocol):
     def device_handle_by_uuid(self, uuid: str) -> Device:
         """A GPU or a MIG device (``MIG-<uuid>`` or ``MIG-GPU-<uuid>/<gi>/<ci>``); compared byte by byte, else NOT_FOUND."""
 
-    def device_handle_by_pci_bus_id(self, bus_id: str) -> Device:
-        """NOT_FOUND where no GPU has the address."""
-
     def device_uuid(self, device: Device) -> str: ...
     def device_minor_number(self, device: Device) -> int: ...
     def device_name(self, device: Device) -> str: ...
@@ -293,19 +290,6 @@ class NvmlLibrary(Protocol):
     def gpu_instance_compute_instances(self, gpu_instance: GpuInstance, profile_id: int) -> tuple[ComputeInstance, ...]: ...
     def compute_instance_info(self, compute_instance: ComputeInstance) -> ComputeInstanceInfo: ...
     def compute_instance_destroy(self, compute_instance: ComputeInstance) -> None: ...
-    def device_max_mig_device_count(self, device: Device) -> int: ...
-    def device_mig_device_handle_by_index(self, device: Device, index: int) -> Device:
-        """NOT_FOUND where the index has no MIG device now; indices may have holes."""
-
-    def device_gpu_instance_id(self, device: Device) -> int:
-        """Of a MIG device."""
-
-    def device_compute_instance_id(self, device: Device) -> int:
-        """Of a MIG device."""
-
-    def device_handle_from_mig_device_handle(self, device: Device) -> Device:
-        """The GPU of a MIG device."""
-
     def device_gpu_recovery_action(self, device: Device) -> int:
         """A number of ``RecoveryAction``, or one that is newer (``NVML_FI_DEV_GET_GPU_RECOVERY_ACTION``)."""
 

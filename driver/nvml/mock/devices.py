@@ -89,18 +89,6 @@ class DeviceCalls(Session):
         raise Refused(Code.NOT_FOUND)
 
     @nvml_call
-    def device_handle_by_pci_bus_id(self, bus_id: str) -> Device:
-        try:
-            pci = PciAddress.parse(bus_id)
-        except ValueError as err:
-            raise Refused(Code.INVALID_ARGUMENT) from err
-        for index, gpu in enumerate(self._machine.gpus):
-            if gpu.pci == pci:
-                self._book.check_not_lost(index)
-                return Device(self._handle("gpu", index))
-        raise Refused(Code.NOT_FOUND)
-
-    @nvml_call
     def device_uuid(self, device: Device) -> str:
         if isinstance(device, Handle) and device.kind == "mig":
             gpu = self._machine.gpus[device.gpu]

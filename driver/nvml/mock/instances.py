@@ -141,34 +141,6 @@ class InstanceCalls(Session):
             lambda _, state: mig.plan_compute_instance_gone(state, handle.gpu_instance, handle.compute_instance),
         )
 
-    @nvml_call
-    def device_max_mig_device_count(self, device: Device) -> int:
-        table = self._gpu(device).board.mig
-        return table.compute_slices if table is not None and self._mig_state(device).is_enabled else 0
-
-    @nvml_call
-    def device_mig_device_handle_by_index(self, device: Device, index: int) -> Device:
-        table = self._mig_table(device)
-        gpu = self._index(device)
-        devices = [(one.id, compute.id) for one in self._mig_state(device).instances for compute in one.compute]
-        if not 0 <= index < table.compute_slices:
-            raise Refused(Code.INVALID_ARGUMENT)
-        if index >= len(devices):
-            raise Refused(Code.NOT_FOUND)
-        return Device(self._handle("mig", gpu, *devices[index]))
-
-    @nvml_call
-    def device_gpu_instance_id(self, device: Device) -> int:
-        return self._require(device, "mig").gpu_instance
-
-    @nvml_call
-    def device_compute_instance_id(self, device: Device) -> int:
-        return self._require(device, "mig").compute_instance
-
-    @nvml_call
-    def device_handle_from_mig_device_handle(self, device: Device) -> Device:
-        return Device(self._handle("gpu", self._require(device, "mig").gpu))
-
     def _index(self, device: object) -> int:
         return self._require(device, "gpu").gpu
 

@@ -46,12 +46,6 @@ class DeviceCalls(Session):
         return Device(wrap(pynvml.nvmlDeviceGetHandleByUUID(uuid)))
 
     @nvml_call
-    def device_handle_by_pci_bus_id(self, bus_id: str) -> Device:
-        if not _is_c_text(bus_id):
-            raise Refused(Code.INVALID_ARGUMENT)
-        return Device(wrap(pynvml.nvmlDeviceGetHandleByPciBusId(bus_id)))
-
-    @nvml_call
     def device_uuid(self, device: Device) -> str:
         return read_text(pynvml.nvmlDeviceGetUUID, pointer_of(device))
 

@@ -145,23 +145,3 @@ class InstanceCalls(Session):
     @nvml_call
     def compute_instance_destroy(self, compute_instance: ComputeInstance) -> None:
         pynvml.nvmlComputeInstanceDestroy(pointer_of(compute_instance))
-
-    @nvml_call
-    def device_max_mig_device_count(self, device: Device) -> int:
-        return int(pynvml.nvmlDeviceGetMaxMigDeviceCount(pointer_of(device)))
-
-    @nvml_call
-    def device_mig_device_handle_by_index(self, device: Device, index: int) -> Device:
-        return Device(wrap(pynvml.nvmlDeviceGetMigDeviceHandleByIndex(pointer_of(device), index)))
-
-    @nvml_call
-    def device_gpu_instance_id(self, device: Device) -> int:
-        return int(pynvml.nvmlDeviceGetGpuInstanceId(pointer_of(device)))
-
-    @nvml_call
-    def device_compute_instance_id(self, device: Device) -> int:
-        return int(pynvml.nvmlDeviceGetComputeInstanceId(pointer_of(device)))
-
-    @nvml_call
-    def device_handle_from_mig_device_handle(self, device: Device) -> Device:
-        return Device(wrap(pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(pointer_of(device))))

@@ -111,12 +111,10 @@ def test_levels_are_the_same_from_both_ends(open_backend: Open, name: str) -> No
         assert backend.library.device_topology_common_ancestor(devices[second], devices[first]) == level
 
 
-def test_a_gpu_is_found_by_uuid_and_by_address(open_backend: Open) -> None:
+def test_a_gpu_is_found_by_uuid(open_backend: Open) -> None:
     backend = open_backend("wide-pci-domain")
     for gpu in backend.machine.gpus:
-        by_uuid = backend.library.device_handle_by_uuid(gpu.uuid)
-        by_address = backend.library.device_handle_by_pci_bus_id(str(gpu.pci))
-        assert backend.library.device_uuid(by_uuid) == backend.library.device_uuid(by_address) == gpu.uuid
+        assert backend.library.device_uuid(backend.library.device_handle_by_uuid(gpu.uuid)) == gpu.uuid
 
 
 @pytest.mark.parametrize(
@@ -138,13 +136,6 @@ def test_a_uuid_that_is_not_exactly_one_of_ours_is_not_found(open_backend: Open,
     backend = open_backend("dgx-h100")
     uuid = change(backend.machine.gpus[0].uuid)
     assert code_of(lambda: backend.library.device_handle_by_uuid(uuid)) == "NOT_FOUND"
-
-
-def test_an_address_without_a_gpu_is_not_found(open_backend: Open) -> None:
-    library = open_backend("dgx-h100").library
-    assert code_of(lambda: library.device_handle_by_pci_bus_id("0000:ff:00.0")) == "NOT_FOUND"
-    assert code_of(lambda: library.device_handle_by_pci_bus_id("gpu-0")) == "INVALID_ARGUMENT"
-    assert code_of(lambda: library.device_handle_by_pci_bus_id("0000:1b:00.0\0")) == "INVALID_ARGUMENT"
 
 
 def test_an_index_past_the_last_gpu_is_an_invalid_argument(open_backend: Open) -> None:
@@ -192,7 +183,6 @@ NO_DEVICE = Device(object())
 ARGUMENTS: dict[str, tuple[object, ...]] = {
     "device_handle_by_index": (0,),
     "device_handle_by_uuid": ("",),
-    "device_handle_by_pci_bus_id": ("",),
     "device_set_compute_mode": (NO_DEVICE, 0),
     "device_nvlink_state": (NO_DEVICE, 0),
     "device_nvlink_remote_pci_info": (NO_DEVICE, 0),
@@ -206,7 +196,6 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "gpu_instance_compute_instance_profile_info": (NO_DEVICE, 0),
     "gpu_instance_create_compute_instance": (NO_DEVICE, 0),
     "gpu_instance_compute_instances": (NO_DEVICE, 0),
-    "device_mig_device_handle_by_index": (NO_DEVICE, 0),
     "device_register_events": (NO_DEVICE, 8, EventSet(object())),
     "event_set_wait": (EventSet(object()), 0),
 }

@@ -39,10 +39,9 @@ def test_every_gpu_is_read(hardware: NvmlLibrary) -> None:
         assert gpu.cuda_compute_capability is not None
 
 
-def test_every_gpu_is_found_by_uuid_and_by_address(hardware: NvmlLibrary) -> None:
+def test_every_gpu_is_found_by_uuid(hardware: NvmlLibrary) -> None:
     for gpu in read_machine(hardware, NoSysfs()).gpus:
         assert hardware.device_uuid(hardware.device_handle_by_uuid(gpu.uuid)) == gpu.uuid
-        assert hardware.device_uuid(hardware.device_handle_by_pci_bus_id(str(gpu.pci))) == gpu.uuid
 
 
 def test_levels_are_known_and_the_same_from_both_ends(hardware: NvmlLibrary) -> None:

@@ -100,17 +100,14 @@ def test_a_gpu_without_mig_supports_none_of_it(open_backend: Open) -> None:
         lambda: library.device_create_gpu_instance_with_placement(device, ONE_G, placement),
         lambda: library.device_gpu_instances(device, ONE_G),
         lambda: library.device_gpu_instance_by_id(device, 0),
-        lambda: library.device_mig_device_handle_by_index(device, 0),
     ):
         assert code_of(call) == "NOT_SUPPORTED"
-    assert library.device_max_mig_device_count(device) == 0
 
 
 def test_nothing_is_made_while_the_mode_is_off(open_backend: Open) -> None:
     library = open_backend("dgx-h100").library
     device = library.device_handle_by_index(0)
     assert code_of(lambda: create((library, device), ONE_G, 0)) == "NOT_SUPPORTED"
-    assert library.device_max_mig_device_count(device) == 0
 
 
 def test_an_instance_is_made_listed_and_removed(gpu: tuple[NvmlLibrary, Device]) -> None:
@@ -224,13 +221,13 @@ def test_a_gpu_instance_with_a_compute_instance_is_in_use(gpu: tuple[NvmlLibrary
 def test_a_gpu_instance_without_a_compute_instance_is_no_mig_device(gpu: tuple[NvmlLibrary, Device]) -> None:
     """What a crash between the two steps leaves: it is found by its profile, not among the MIG devices."""
     library, device = gpu
-    create(gpu, TWO_G, 0)
-    assert library.device_max_mig_device_count(device) == 7
-    assert code_of(lambda: library.device_mig_device_handle_by_index(device, 0)) == "NOT_FOUND"
+    instance = create(gpu, TWO_G, 0)
+    legacy = f"MIG-{library.device_uuid(device)}/{library.gpu_instance_info(instance).id}/0"
+    assert code_of(lambda: library.device_handle_by_uuid(legacy)) == "NOT_FOUND"
     assert len(library.device_gpu_instances(device, TWO_G)) == 1
 
 
-def test_a_mig_device_is_found_by_index_and_by_both_kinds_of_uuid(gpu: tuple[NvmlLibrary, Device]) -> None:
+def test_a_mig_device_is_found_by_both_kinds_of_uuid(gpu: tuple[NvmlLibrary, Device]) -> None:
     """B35: both MIG styles."""
     library, device = gpu
     instance = create(gpu, TWO_G, 2)
@@ -240,23 +237,7 @@ def test_a_mig_device_is_found_by_index_and_by_both_kinds_of_uuid(gpu: tuple[Nvm
     assert uuid.startswith("MIG-")
     gi = library.gpu_instance_info(instance).id
     legacy = f"MIG-{library.device_uuid(device)}/{gi}/{info.id}"
-    for found in (
-        library.device_mig_device_handle_by_index(device, 0),
-        library.device_handle_by_uuid(uuid),
-        library.device_handle_by_uuid(legacy),
-    ):
-        assert library.device_uuid(found) == uuid
-        assert (library.device_gpu_instance_id(found), library.device_compute_instance_id(found)) == (gi, info.id)
-        parent = library.device_handle_from_mig_device_handle(found)
-        assert library.device_uuid(parent) == library.device_uuid(device)
-    assert code_of(lambda: library.device_mig_device_handle_by_index(device, 1)) == "NOT_FOUND"
-    assert code_of(lambda: library.device_mig_device_handle_by_index(device, 7)) == "INVALID_ARGUMENT"
+    for name in (uuid, legacy):
+        assert library.device_uuid(library.device_handle_by_uuid(name)) == uuid
     library.compute_instance_destroy(compute)
     assert code_of(lambda: library.device_handle_by_uuid(uuid)) == "NOT_FOUND"
-
-
-def test_handles_of_one_kind_are_no_handles_of_another(open_backend: Open) -> None:
-    library = open_backend("dgx-h100").library
-    device = library.device_handle_by_index(0)
-    assert code_of(lambda: library.device_gpu_instance_id(device)) == "INVALID_ARGUMENT"
-    assert code_of(lambda: library.device_handle_from_mig_device_handle(device)) == "INVALID_ARGUMENT"

@@ -51,10 +51,9 @@ def test_instances_are_found_by_profile_half_made_ones_too(tmp_path: Path) -> No
     library.device_set_mig_mode(device, enabled=True)
     library.device_create_gpu_instance_with_placement(device, 9, Placement(start=4, size=4))
     whole = library.device_create_gpu_instance_with_placement(device, 14, Placement(start=0, size=2))
-    library.gpu_instance_create_compute_instance(whole, 1)
+    compute = library.gpu_instance_create_compute_instance(whole, 1)
     found = read_machine(library, Sysfs()).gpus[0].mig
     assert found is not None
-    made = library.device_mig_device_handle_by_index(device, 0)
     assert found.is_enabled
     assert found.instances == (
         GpuInstanceReading(
@@ -67,7 +66,7 @@ def test_instances_are_found_by_profile_half_made_ones_too(tmp_path: Path) -> No
                     profile_id=1,
                     placement=Placement(start=0, size=2),
                     multiprocessor_count=32,
-                    uuid=library.device_uuid(made),
+                    uuid=library.device_uuid(library.compute_instance_info(compute).device),
                 ),
             ),
         ),

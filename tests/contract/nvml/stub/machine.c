@@ -188,19 +188,6 @@ static int parse_bus(const char *text, unsigned at[4]) {
     return sscanf(text, "%x:%x.%x", &at[1], &at[2], &at[3]) == 3;
 }
 
-int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **to) {
-    unsigned wanted[4], own[4];
-    OPEN;
-    if (!parse_bus(bus, wanted)) return INVALID;
-    for (unsigned i = 0; i < machine.count; i++)
-        if (parse_bus(gpus[i].bus, own) && !memcmp(own, wanted, sizeof own)) {
-            if (is_lost(&gpus[i])) return LOST;
-            *to = &gpus[i];
-            return OK;
-        }
-    return NOT_FOUND;
-}
-
 static void hang(int index) {
     struct timespec step = {0, 5 * 1000 * 1000};
     __atomic_add_fetch(&hanging, 1, __ATOMIC_SEQ_CST);

@@ -160,26 +160,6 @@ int nvmlComputeInstanceGetInfo_v2(ci *c, ci_info *to) {
 
 int nvmlComputeInstanceDestroy(ci *c) { OPEN; if (!c->used) return NOT_FOUND; c->used = 0; return OK; }
 
-int nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned *to) {
-    GPU(device);
-    *to = g->mig_capable && g->mode ? g->compute_slices : 0;
-    return OK;
-}
-
-int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned index, void **to) {
-    MIG(device);
-    if (index >= g->compute_slices) return INVALID;
-    for (int i = 0; i < INSTANCES; i++)
-        for (int k = 0; k < COMPUTE; k++)
-            if (g->gi[i].used && g->gi[i].ci[k].used && index-- == 0) { *to = mig_device_of(&g->gi[i].ci[k]); return OK; }
-    return NOT_FOUND;
-}
-
-#define MIG_DEVICE(device) OPEN; mig_device *m = is_mig_device(device); if (!m) return INVALID
-int nvmlDeviceGetGpuInstanceId(void *device, unsigned *to) { MIG_DEVICE(device); *to = m->ci->gi->id; return OK; }
-int nvmlDeviceGetComputeInstanceId(void *device, unsigned *to) { MIG_DEVICE(device); *to = m->ci->id; return OK; }
-int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *device, void **to) { MIG_DEVICE(device); *to = m->parent; return OK; }
-
 /* ---- events ---- */
 
 /* The driver that brought each: 560 the five about memory, 565 "unavailable" and "recovery action". */
