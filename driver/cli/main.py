@@ -143,7 +143,8 @@ def _end(err: DriverError, program: str, *, is_debug: bool) -> int:
 
 def _find_way_on(err: DriverError) -> str:
     if isinstance(err, ApiUnreachable):
-        return "; is it the cluster that you mean? (kubectl config current-context)"
+        text = "s it the cluster that you mean? (kubectl config current-context)"
+        return f" I{text}" if str(err).endswith("?") else f"; i{text}"
     if not isinstance(err, NvmlError):
         return ""
     where = (

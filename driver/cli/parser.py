@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
+from collections.abc import Callable
 from typing import NoReturn, TypeAlias
 
 _INVALID_INT = re.compile(r"invalid int value: ('.{0,80}')")
@@ -50,3 +51,15 @@ def _nearest_choice(message: str) -> str:
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 """What a command's ``add_parser`` is given: ``commands.add_parser("inspect", help=..., description=..., epilog=...)``."""
+
+
+def checked(parse: Callable[[str], str]) -> Callable[[str], str]:
+    """The check of a setting as the ``type`` of an argument: its own words, and exit code 2 before anything is done."""
+
+    def convert(text: str) -> str:
+        try:
+            return parse(text)
+        except ValueError as err:
+            raise argparse.ArgumentTypeError(str(err)) from err
+
+    return convert

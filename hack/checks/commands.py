@@ -90,7 +90,8 @@ def find_wrong(words: Sequence[str], repository: Path) -> Iterator[str]:
 
 def _try_parser(parsers: tuple[Any, Any], arguments: Sequence[str]) -> Iterator[str]:
     said = io.StringIO()
-    cut = list(arguments[: next((i for i, word in enumerate(arguments) if re.match(r"\d?[<>]", word)), len(arguments))])
+    until = next((i for i, word in enumerate(arguments) if re.match(r"\d?[<>]", word)), len(arguments))
+    cut = [word.lower() if word.isupper() else word for word in arguments[:until]]  # NAME stands for a name of the reader's
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
         try:
             parse_with(*parsers, cut)

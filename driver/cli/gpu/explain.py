@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from driver.cli.gpu.flags import add_common_flags, read_session, show
-from driver.cli.parser import Commands
+from driver.cli.parser import Commands, checked
+from driver.config import values
 
 _DESCRIPTION = """\
 Why a pod or a claim waits for GPUs, node by node, or what it has. The cluster is
@@ -48,7 +49,11 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("name", metavar="NAME", help="a pod or a claim: NAME, pod/NAME or claim/NAME")
     parser.add_argument(
-        "-n", "--namespace", metavar="NAME", default="", help="its namespace (default: that of the kubeconfig's context)"
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        type=checked(values.parse_namespace),
+        help="its namespace (default: that of the kubeconfig's context)",
     )
     parser.add_argument(
         "--hold",

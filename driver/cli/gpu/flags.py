@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from driver.cli.parser import Parser
+from driver.cli.parser import Parser, checked
+from driver.config import values
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,11 +39,16 @@ def add_common_flags(parser: Parser) -> None:
     )
     parser.add_argument("--context", metavar="NAME", default="", help="the kubeconfig's context (default: the current one)")
     parser.add_argument(
-        "--driver-name", metavar="NAME", default=DRIVER_NAME, help=f"whose devices are looked at (default: {DRIVER_NAME})"
+        "--driver-name",
+        metavar="NAME",
+        type=checked(values.parse_driver_name),
+        default=DRIVER_NAME,
+        help=f"whose devices are looked at (default: {DRIVER_NAME})",
     )
     parser.add_argument(
         "--schedulers",
         metavar="NAME,...",
+        type=checked(values.parse_names),
         default=SCHEDULER,
         help=f"schedulerNames of the pods that the controller serves (default: {SCHEDULER})",
     )

@@ -291,7 +291,7 @@ def test_a_cluster_that_is_away_is_code_1(gpu: Program, api: FakeKubeApi, kubeco
     ended = gpu("fragmentation", "--kubeconfig", kubeconfig)
     assert (ended.code, ended.out) == (1, "")
     assert "no answer from the API server" in ended.err
-    assert "is it the cluster that you mean?" in ended.err
+    assert "? Is it the cluster that you mean?" in ended.err
     assert len(ended.err.splitlines()) == 1
 
 
@@ -315,6 +315,10 @@ def test_what_no_right_would_mend_is_not_called_one(
         (["explain", "big", "--kubeconfig", "/nowhere"], "reading a kubeconfig from /nowhere"),
         (["explian", "big"], "did you mean explain?"),
         (["fragmentation", "--all-node"], "did you mean --all-nodes?"),
+        (["explain", "big", "-n", "A_B"], "'A_B' is no namespace; give the name that `kubectl get namespaces` shows"),
+        (["status", "-n", ""], "'' is no namespace; give the name that `kubectl get namespaces` shows"),
+        (["fragmentation", "--driver-name", "GPU"], "'GPU' is no driver name; give a lower-case DNS name of at most 63 bytes"),
+        (["topology", "--schedulers", ","], "',' is no list of names; say one or more, such as default-scheduler,batch"),
         ([], "COMMAND"),
     ],
 )
