@@ -76,8 +76,8 @@ def run(args: argparse.Namespace) -> int:
     settings = load(args, os.environ)
     log.start(form=settings.log_format, level=settings.log_level)
     controller = Controller(build_controller_settings(settings), read_credentials(str(settings.kubeconfig or "")))
-    signal.signal(signal.SIGTERM, lambda *_: controller.ask_end())
-    signal.signal(signal.SIGINT, lambda *_: controller.ask_end())
+    controller.end_on(signal.SIGTERM)
+    controller.end_on(signal.SIGINT)
     has_ended = True
     try:
         controller.run()

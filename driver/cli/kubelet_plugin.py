@@ -78,9 +78,9 @@ def run(args: argparse.Namespace) -> int:
     client = KubeClient(read_credentials(str(settings.kubeconfig or "")))
     open_library = functools.partial(open_nvml, backend)
     plugin = NodePlugin(_build_node_settings(settings), OpenedForEachPass(backend), backend.roots, client, open_library)
-    signal.signal(signal.SIGTERM, lambda *_: plugin.ask(Ask.END))
-    signal.signal(signal.SIGINT, lambda *_: plugin.ask(Ask.END))
-    signal.signal(signal.SIGHUP, lambda *_: plugin.ask(Ask.LOOK_AGAIN))
+    plugin.heed(signal.SIGTERM, Ask.END)
+    plugin.heed(signal.SIGINT, Ask.END)
+    plugin.heed(signal.SIGHUP, Ask.LOOK_AGAIN)
     try:
         plugin.start()
         plugin.wait()

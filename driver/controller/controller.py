@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import enum
 import functools
-import queue
 import random
+import signal
 import threading
 import time
 from dataclasses import dataclass
@@ -30,6 +30,7 @@ from driver.controller.writing.fence import write_acknowledgement
 from driver.controller.writing.threads import WriterThreads
 from driver.controller.writing.writer import Job, Writer
 from driver.errors import ApiError
+from driver.inbox import Inbox
 from driver.kube.backoff import Backoff
 from driver.kube.client import KubeClient
 from driver.kube.credentials import Credentials
@@ -63,12 +64,12 @@ class Broken:
 
 
 class Controller:
-    """``run`` returns when it was asked to end; ``ask_end`` is safe in a signal handler."""
+    """``run`` returns when it was asked to end."""
 
     def __init__(self, settings: ControllerSettings, credentials: Credentials) -> None:
         self._settings = settings
         self._credentials = credentials
-        self._asked: queue.SimpleQueue[Ask | Broken] = queue.SimpleQueue()
+        self._asked: Inbox[Ask | Broken] = Inbox()
         self._client = KubeClient(credentials)
         self._events = EventRecorder(self._client, self._build_source(), limits=EVENTS)
         self._metrics = ControllerMetrics()
@@ -85,6 +86,10 @@ class Controller:
     def probe_port(self) -> int:
         """Where health and metrics are served, 0 for nowhere."""
         return self._pages.port if self._pages is not None else 0
+
+    def end_on(self, number: signal.Signals) -> None:
+        """From now on the signal has ``run`` return."""
+        self._asked.heed(number, Ask.END)
 
     def ask_end(self) -> None:
         """Have ``run`` return."""
@@ -190,11 +195,8 @@ class Controller:
                 log.event(
                     _LOG, log.WARNING, "the server's version could not be read", error=err, next_try_in_s=round(wait_s, 1)
                 )
-            try:
-                self._asked.get(timeout=wait_s)
-            except queue.Empty:
-                continue
-            return False
+            if self._asked.wait(wait_s) is not None:
+                return False
 
     def _say_too_old(self, version: str) -> None:
         oldest = ".".join(map(str, OLDEST_KUBERNETES))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-import queue
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,6 +14,7 @@ from driver.errors import AnotherPublisher, DeviceNotReady
 from driver.host.capabilities import list_bound_gpus, list_instances
 from driver.host.epoch import read_epoch
 from driver.host.roots import Roots
+from driver.inbox import Inbox
 from driver.kube.client import KubeClient
 from driver.kube.events import EventRecorder, Source
 from driver.node.claim_parts import build_claim_health, build_cleanup, build_surroundings
@@ -60,7 +61,7 @@ class NodePlugin:
     ) -> None:
         self._settings = settings
         self._roots = roots
-        self._asked: queue.SimpleQueue[Ask] = queue.SimpleQueue()
+        self._asked: Inbox[Ask] = Inbox()
         self._refusal = ""
         self._company: object = None
         """What ``_read_company`` said at the last pass."""
@@ -150,9 +151,9 @@ class NodePlugin:
             self._events.flush(LAST_WORDS_S)
             raise AnotherPublisher(self._refusal)
 
-    def ask(self, what: Ask) -> None:
-        """Have ``wait`` do it. Safe in a signal handler, also in one that interrupts another."""
-        self._asked.put(what)
+    def heed(self, number: signal.Signals, what: Ask) -> None:
+        """From now on the signal has ``wait`` do it."""
+        self._asked.heed(number, what)
 
     def look_again(self) -> None:
         """Read the machine now. For threads: in a signal handler it could wait for a lock that its own thread holds."""
