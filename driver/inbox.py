@@ -1,9 +1,9 @@
 """What signals and threads ask of a process's main thread, which waits for it and does nothing else.
 
 A handler of Python's runs when the main thread is at its bytecode. One whose signal comes just as the thread goes to sleep on a
-lock, as a queue's ``get`` does, runs when something else wakes it: on a busy node one SIGTERM in some dozens was heeded by nobody,
-and the kubelet killed the process after its grace. The byte that Python's C handler writes into a pipe (``signal.set_wakeup_fd``)
-is there whatever the thread was at.
+lock, as a queue's ``get`` does, runs when something else wakes it: on a busy node one SIGTERM in some dozens was heeded by
+nobody, and the kubelet killed the process after its grace. The byte that Python's C handler writes into a pipe
+(``signal.set_wakeup_fd``) is there whatever the thread was at.
 """
 
 from __future__ import annotations
