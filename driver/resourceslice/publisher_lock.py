@@ -173,19 +173,23 @@ def _is_locked_by_another(file: int, start: int, *, length: int) -> bool:
     return _find_lock(file, start, length) is not None
 
 
-def _find_lock(file: int, start: int, length: int) -> int | None:
-    """A byte that another holds, if any."""
+def _find_lock(file: int, start: int, length: int) -> tuple[int, int] | None:
+    """First byte and length of a lock of another's that is in the way, if any. It may begin before ``start``."""
     asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
-    kind, _, found, _, _ = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_OFD_GETLK, asked))
-    return None if kind == fcntl.F_UNLCK else int(found)
+    kind, _, found, found_length, _ = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_OFD_GETLK, asked))
+    return None if kind == fcntl.F_UNLCK else (int(found), int(found_length))
 
 
 def _find_locked(file: int, start: int, end: int | None) -> Iterator[int]:
-    """All bytes that others hold from ``start`` to before ``end``: the kernel names any of them."""
+    """All bytes that others hold from ``start`` to before ``end``: the kernel names any of them.
+
+    What one holder has side by side is one lock to the kernel: byte 0 and ticket 1, while the first instance writes.
+    """
     if end is not None and start >= end:
         return
-    found = _find_lock(file, start, 0 if end is None else end - start)
-    if found is not None:
-        yield found
-        yield from _find_locked(file, start, found)
-        yield from _find_locked(file, found + 1, end)
+    lock = _find_lock(file, start, 0 if end is None else end - start)
+    if lock is not None:
+        first, after = max(lock[0], start), lock[0] + lock[1]
+        yield from range(first, after)
+        yield from _find_locked(file, start, first)
+        yield from _find_locked(file, max(after, first + 1), end)

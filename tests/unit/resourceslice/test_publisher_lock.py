@@ -168,6 +168,20 @@ def test_threads_of_one_instance_take_turns(path: Path) -> None:
         assert may_write
 
 
+def test_the_first_instance_is_one_while_it_writes(path: Path) -> None:
+    """Its ticket is the byte beside the one that is held around writes: to the kernel the two are one lock."""
+    first, waiting = new(path), new(path)
+    first.acquire()
+    with first.writing(0) as may_write:
+        assert may_write
+        assert (first.read_others(), waiting.read_others()) == ((), (1,))
+        assert (first.is_anothers(), waiting.is_anothers()) == (False, True)
+    second = new(path)
+    second.acquire()
+    with second.writing(0):
+        assert [each.read_others() for each in (first, second, waiting)] == [(2,), (1,), (1, 2)]
+
+
 def test_an_instance_that_came_and_went_unseen_has_left_its_ticket(path: Path) -> None:
     first, second = new(path), new(path)
     assert first.read_last_ticket() == 0
