@@ -25,6 +25,7 @@ from driver.cli.match_answers import Answer, build_answers
 from driver.cli.match_cost import count_cost
 from driver.cli.match_sources import Candidate, read_objects
 from driver.errors import ConfigInvalid, SettingsInvalid
+from driver.kube.answers import without_nulls
 from driver.nvml.mock.hints import add_hint
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ def parse_classes(text: str, name: str) -> dict[str, DeviceClassSpec]:
     for item in read_objects(text, name):
         if item.get("kind") == "DeviceClass":
             found[_name(item)] = _decode(
-                decode_class_spec, DeviceClassSpec, item.get("spec") or {}, f"{name}: DeviceClass {_name(item)}"
+                decode_class_spec, DeviceClassSpec, without_nulls(item.get("spec") or {}), f"{name}: DeviceClass {_name(item)}"
             )
     if not found:
         raise SettingsInvalid(f"{name} has no DeviceClass; `kubectl get deviceclasses -o yaml` prints some")
@@ -98,7 +99,10 @@ def parse_claims(text: str, name: str) -> list[ClaimAsk]:
                     f"{where} is of {item['apiVersion']}; write it for {_VERSIONS[0]}, where what a request asks for stands "
                     "under exactly or firstAvailable"
                 )
-            decoded = _decode(decode_claim_spec, ClaimSpec, spec or {}, where)
+            decoded = _decode(decode_claim_spec, ClaimSpec, without_nulls(spec or {}), where)
+            if not decoded.devices.requests:
+                path = "spec.spec.devices.requests" if kind == "ResourceClaimTemplate" else "spec.devices.requests"
+                raise SettingsInvalid(f"{where} asks for nothing: {path} is empty or missing")
             asks.append(ClaimAsk(name=_name(item), uid="", spec=decoded))
     if not asks:
         kinds = sorted({str(item.get("kind")) for item in items})

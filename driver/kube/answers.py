@@ -59,15 +59,15 @@ def _decode(text: bytes | msgspec.Raw, type_: type[V]) -> V:
     try:
         return msgspec.json.decode(text, type=type_)
     except msgspec.ValidationError:
-        return msgspec.json.decode(msgspec.json.encode(_without_nulls(msgspec.json.decode(text))), type=type_)
+        return msgspec.json.decode(msgspec.json.encode(without_nulls(msgspec.json.decode(text))), type=type_)
 
 
-def _without_nulls(value: object) -> object:
+def without_nulls(value: object) -> object:
     """Without the fields that are null; what users wrote into ``parameters`` stays as it is."""
     if isinstance(value, dict):
-        return {key: each if key == "parameters" else _without_nulls(each) for key, each in value.items() if each is not None}
+        return {key: each if key == "parameters" else without_nulls(each) for key, each in value.items() if each is not None}
     if isinstance(value, list):
-        return [_without_nulls(each) for each in value]
+        return [without_nulls(each) for each in value]
     return value
 
 

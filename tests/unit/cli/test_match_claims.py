@@ -197,3 +197,32 @@ def test_what_is_no_claim_is_code_2(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_flags_that_do_not_go_together(capsys: pytest.CaptureFixture[str], argv: list[str], says: str) -> None:
     assert main(["match", *argv]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_what_is_null_counts_as_absent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As for the API server: a list whose entries were deleted by hand."""
+    empty = {**request(), "exactly": {"deviceClassName": "gpu.nvidia.com", "selectors": None, "tolerations": None}}
+    body = claim(empty)
+    body["spec"]["devices"]["constraints"] = None
+    code, out, _ = run(tmp_path, capsys, body)
+    assert (code, out.splitlines()[0]) == (0, "claim train, request gpu: 1 of gpu.nvidia.com; 8 of 8 devices match")
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        pytest.param(claim(), "ResourceClaim train asks for nothing: spec.devices.requests", id="a claim"),
+        pytest.param({**claim(), "spec": None}, "ResourceClaim train asks for nothing: spec.devices.requests", id="no spec"),
+        pytest.param(
+            {**claim(request()), "kind": "ResourceClaimTemplate"},
+            "ResourceClaimTemplate train asks for nothing: spec.spec.devices.requests",
+            id="a template with the claim's spec one level too high",
+        ),
+    ],
+)
+def test_a_claim_that_asks_for_nothing_is_said_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], body: dict[str, Any], path: str
+) -> None:
+    code, out, err = run(tmp_path, capsys, body)
+    assert (code, out) == (2, "")
+    assert f"{path} is empty or missing" in err
