@@ -25,6 +25,8 @@ from tests.e2e.process import ProcessFailed
 
 POD_WITHIN_S = 120.0
 """A prepare that fails is tried again by the kubelet after 10 to 15 s; several may."""
+_DRAINED = "gpu.nvidia.com/allocator-drained"
+"""The annotation of the controller's on a node that it let go."""
 _OURS = ("Pod", "ResourceClaimTemplate", "ResourceClaim")
 
 
@@ -207,12 +209,16 @@ class Stage:
         expect(not leftover, f"left behind: {leftover}")
 
     def forget_plugin_state(self) -> None:
-        """A node that the driver was never on: no records, no mock state, no CDI files, no slices."""
+        """A node that the driver was never on: no records, no mock state, no CDI files, no slices, no word of the controller's."""
         shutil.rmtree(self.folders.plugin_dir, ignore_errors=True)
         for path in [*self.folders.cdi_root.iterdir(), *self.folders.list_sockets()]:
             path.unlink(missing_ok=True)
         for found in self.api.find("ResourceSlice", query=self.pool_query):
             self.api.delete("ResourceSlice", None, found["metadata"]["name"])
+        node = self.api.get("Node", None, self.layout.node)
+        if node is not None and _DRAINED in node["metadata"].get("annotations", {}):
+            body: Json = {"metadata": {"annotations": {_DRAINED: None}}}
+            self.api.request("PATCH", self.api.path("Node", None, self.layout.node), body, kind="application/merge-patch+json")
 
     def restore_cluster(self) -> None:
         """Start what a scenario has stopped."""
