@@ -209,7 +209,7 @@ class Stage:
         expect(not leftover, f"left behind: {leftover}")
 
     def forget_plugin_state(self) -> None:
-        """A node that the driver was never on: no records, no mock state, no CDI files, no slices, no word of the controller's."""
+        """A node that the driver was never on: no records, no mock state, no CDI files, no slices, no annotation."""
         shutil.rmtree(self.folders.plugin_dir, ignore_errors=True)
         for path in [*self.folders.cdi_root.iterdir(), *self.folders.list_sockets()]:
             path.unlink(missing_ok=True)
