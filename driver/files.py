@@ -80,6 +80,18 @@ def delete(path: StrPath) -> bool:
     return True
 
 
+def is_still_at(path: StrPath, descriptor: int) -> bool:
+    """False when the file was deleted, or made anew, after it was opened: a lock on it then locks nothing.
+
+    Raises:
+        OSError
+    """
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
 def make_folder(folder: StrPath, *, mode: int) -> None:
     """Make the folder, and those above it, with this mode whatever the umask is; one that is there keeps its own.
 

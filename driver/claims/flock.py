@@ -12,6 +12,8 @@ import os
 import threading
 from dataclasses import dataclass
 
+from driver.files import is_still_at
+
 _HOLDER_MAX_BYTES = 1024
 _END = b"\n"
 """After the holder. What an earlier, longer one left behind it means nothing: cutting it off is a write more at each step."""
@@ -100,7 +102,7 @@ class FileLock:
             except BlockingIOError:
                 os.close(descriptor)
                 return None
-            if _is_current(self._path, descriptor):
+            if is_still_at(self._path, descriptor):
                 return descriptor
             os.close(descriptor)
 
@@ -145,7 +147,7 @@ def _open_and_lock(path: str) -> int:
         descriptor = _open(path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if _is_current(path, descriptor):
+            if is_still_at(path, descriptor):
                 return descriptor
         except BaseException:
             os.close(descriptor)
@@ -155,13 +157,3 @@ def _open_and_lock(path: str) -> int:
 
 def _open(path: str) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-
-
-def _is_current(path: str, descriptor: int) -> bool:
-    """False when the file was deleted, or made anew, between opening and locking it."""
-    try:
-        there = os.stat(path)
-    except FileNotFoundError:
-        return False
-    ours = os.fstat(descriptor)
-    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from driver import log
 from driver.errors import DeviceNotReady
-from driver.files import make_folder
+from driver.files import is_still_at, make_folder
 from driver.mps import process
 from driver.mps.daemon_files import MAX_MEETING_BYTES, PROGRAM, DaemonFiles, DaemonSpec, build_commands
 from driver.mps.launch import Tools, read_tail, start_process, tell, unmount, write_library_links
@@ -176,21 +176,14 @@ class Daemons:
         """Against another instance of the plugin, and another thread of this one. The file may be deleted by its holder."""
         make_folder(self.root, mode=0o711)
         while True:
-            descriptor = os.open(files.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(files.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-                if _is_same(descriptor, files.lock):
+                if is_still_at(files.lock, descriptor):
                     yield
                     return
             finally:
                 os.close(descriptor)
-
-
-def _is_same(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _require_short(files: DaemonFiles) -> None:

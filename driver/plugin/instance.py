@@ -18,6 +18,7 @@ from pathlib import Path
 
 from driver import log
 from driver.errors import SocketUnusable
+from driver.files import is_still_at
 from driver.plugin import sockets
 
 _LOG = log.logger(__name__)
@@ -94,7 +95,7 @@ def _lock_own_file(lock_path: Path, patience_s: float) -> int:
     give_up_at = time.monotonic() + patience_s
     while True:
         fd = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        if _try_lock(fd) and _is_same_file(fd, lock_path):
+        if _try_lock(fd) and is_still_at(lock_path, fd):
             return fd
         holder = _read_lock_file(fd).get("pid", "unknown")
         os.close(fd)
@@ -113,7 +114,7 @@ def _remove_if_dead(lock_path: Path, registry_dir: Path) -> None:
         log.event(_LOG, log.WARNING, "cannot look at a lock file; it stays", path=lock_path, error=err)
         return
     try:
-        if _try_lock(fd) and _is_same_file(fd, lock_path):
+        if _try_lock(fd) and is_still_at(lock_path, fd):
             _remove_instance_sockets(*_read_socket_paths(fd, lock_path.parent, registry_dir))
             lock_path.unlink(missing_ok=True)
             log.event(_LOG, log.INFO, "removed the files of a dead instance", lock=lock_path)
@@ -161,11 +162,3 @@ def _try_lock(fd: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _is_same_file(fd: int, path: Path) -> bool:
-    """False when the file was removed after it was opened: its lock then locks nothing."""
-    try:
-        return os.path.samestat(os.fstat(fd), path.lstat())
-    except FileNotFoundError:
-        return False

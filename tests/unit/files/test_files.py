@@ -12,6 +12,7 @@ import pytest
 from driver.files import (
     NotPlainFile,
     delete_leftovers,
+    is_still_at,
     is_temporary,
     make_folder,
     name_temporary,
@@ -146,3 +147,16 @@ def test_a_folder_in_the_place_of_a_half_written_file_is_an_error_and_stays(tmp_
     with pytest.raises(OSError, match="directory"):
         write_atomically(tmp_path / "a.json", b"whole", mode=0o644, sync_folder=False, has_one_writer=True)
     assert [path.name for path in tmp_path.iterdir()] == [".a.json.tmp"]
+
+
+def test_a_file_is_still_at_its_path_until_it_is_deleted_or_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with path.open("w") as opened:
+        assert is_still_at(path, opened.fileno())
+        path.rename(tmp_path / "moved")
+        assert not is_still_at(path, opened.fileno())
+        path.write_text("another")
+        assert not is_still_at(path, opened.fileno())
+        path.unlink()
+        path.symlink_to("moved")  # a link to it is not it
+        assert not is_still_at(path, opened.fileno())
