@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from driver.cli.gpu.flags import add_common_flags, read_session, show
-from driver.cli.parser import Commands, checked
-from driver.config import values
+from driver.cli.gpu.flags import add_common_flags, add_namespace_flag, read_session, show
+from driver.cli.parser import Commands
 
 _DESCRIPTION = """\
 Why a pod or a claim waits for GPUs, node by node, or what it has. The cluster is
@@ -48,13 +47,7 @@ def add_parser(commands: Commands) -> None:
         "explain", help="why a pod or a claim waits, node by node, or what it has", description=_DESCRIPTION, epilog=_EPILOG
     )
     parser.add_argument("name", metavar="NAME", help="a pod or a claim: NAME, pod/NAME or claim/NAME")
-    parser.add_argument(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        type=checked(values.parse_namespace),
-        help="its namespace (default: that of the kubeconfig's context)",
-    )
+    add_namespace_flag(parser, "its namespace")
     parser.add_argument(
         "--hold",
         choices=("on", "off"),

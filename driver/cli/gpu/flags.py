@@ -23,6 +23,17 @@ DRIVER_NAME = "gpu.nvidia.com"
 SCHEDULER = "default-scheduler"
 
 
+def add_namespace_flag(parser: Parser, what: str) -> None:
+    """``--namespace``; ``what`` says whose it is."""
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        type=checked(values.parse_namespace),
+        help=f"{what} (default: that of the kubeconfig's context)",
+    )
+
+
 def add_common_flags(parser: Parser) -> None:
     """Where the cluster is, whose devices are looked at, and the form of the output."""
     parser.add_argument(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from driver.cli.gpu.flags import add_common_flags, open_client, show, split_schedulers
-from driver.cli.parser import Commands, checked
-from driver.config import values
+from driver.cli.gpu.flags import add_common_flags, add_namespace_flag, open_client, show, split_schedulers
+from driver.cli.parser import Commands
 
 _DESCRIPTION = """\
 The GPUs of the cluster in one view: products, nodes, what is free, held and sick,
@@ -50,13 +49,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "name", metavar="NAME", nargs="?", help="a node, a pod or a claim: NAME, node/NAME, pod/NAME or claim/NAME"
     )
-    parser.add_argument(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        type=checked(values.parse_namespace),
-        help="the pod's or claim's (default: that of the kubeconfig's context)",
-    )
+    add_namespace_flag(parser, "the pod's or claim's")
     add_common_flags(parser)
 
 
