@@ -82,11 +82,6 @@ def gpu_of(device: NodeDevice) -> Gpu:
     return device.gpu if isinstance(device, Partition) else device
 
 
-def footprint_of(device: NodeDevice) -> Footprint:
-    """What the device takes of its GPU."""
-    return device.footprint if isinstance(device, Partition) else Footprint(gpu=device.name)
-
-
 def find_device(devices: Mapping[DeviceName, NodeDevice], name: str) -> NodeDevice | None:
     """The device of this name; of a MIG device also under another name: its text may be an older driver's (R2)."""
     found = devices.get(DeviceName(name))

@@ -7,7 +7,7 @@ import pytest
 from driver.names import DeviceName
 from driver.nvml.library import Placement
 from driver.topology.build import build_topology
-from driver.topology.mig import Footprint, find_device, footprint_of, gpu_of
+from driver.topology.mig import Footprint, Partition, find_device, gpu_of
 from driver.topology.mig_offer import MigSetting, OfferInputs, build_offers
 from tests.unit.topology.machines import hopper, machine, mig
 
@@ -53,5 +53,5 @@ def test_a_device_is_found_by_name_and_a_mig_device_by_what_its_name_stands_for(
     assert find_device(devices, "gpu-0000-11-00-0-mig-1g-10gb-p19-3") is None
     assert find_device(devices, "gpu-0000-10-00-0-mig-" + "x" * 60 + "-p19-3") is None
     assert gpu_of(found) is offer.gpu
-    assert footprint_of(found) == Footprint(gpu=offer.gpu.name, memory=Placement(start=3, size=1))
-    assert footprint_of(offer.gpu) == Footprint(gpu=offer.gpu.name)
+    assert isinstance(found, Partition)
+    assert found.footprint == Footprint(gpu=offer.gpu.name, memory=Placement(start=3, size=1))
