@@ -12,6 +12,8 @@ from tests.e2e.kube import Json
 NAMESPACE = "e2e"
 GPU_CLASS = "gpu.nvidia.com"
 DRIVER = "gpu.nvidia.com"
+DRAINED = "gpu.nvidia.com/allocator-drained"
+"""The annotation of the controller's on a node that it let go."""
 END_OF_REPORT = "END"
 REPORT = (
     "env | grep ^GPU_DRA_ | sort; for n in /dev/nvidia*; do echo NODE $n; done; "

@@ -25,8 +25,6 @@ from tests.e2e.process import ProcessFailed
 
 POD_WITHIN_S = 120.0
 """A prepare that fails is tried again by the kubelet after 10 to 15 s; several may."""
-_DRAINED = "gpu.nvidia.com/allocator-drained"
-"""The annotation of the controller's on a node that it let go."""
 _OURS = ("Pod", "ResourceClaimTemplate", "ResourceClaim")
 
 
@@ -216,8 +214,8 @@ class Stage:
         for found in self.api.find("ResourceSlice", query=self.pool_query):
             self.api.delete("ResourceSlice", None, found["metadata"]["name"])
         node = self.api.get("Node", None, self.layout.node)
-        if node is not None and _DRAINED in node["metadata"].get("annotations", {}):
-            body: Json = {"metadata": {"annotations": {_DRAINED: None}}}
+        if node is not None and objects.DRAINED in node["metadata"].get("annotations", {}):
+            body: Json = {"metadata": {"annotations": {objects.DRAINED: None}}}
             self.api.request("PATCH", self.api.path("Node", None, self.layout.node), body, kind="application/merge-patch+json")
 
     def restore_cluster(self) -> None:

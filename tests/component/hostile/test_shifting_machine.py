@@ -124,8 +124,9 @@ _PROGRAMS: list[str] = []
 _STARTS = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty"})
 
 
-def note_program(event: str, arguments: tuple[Any, ...]) -> None:
-    if event in _STARTS:
+def note_program(event: str, arguments: tuple[Any, ...], *, starts: frozenset[str] = _STARTS) -> None:
+    """A hook stays until the process ends, and this module's names end before it."""
+    if event in starts:
         _PROGRAMS.append(f"{event} {arguments!r:.200}")
 
 

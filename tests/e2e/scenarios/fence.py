@@ -19,7 +19,6 @@ from tests.e2e.stage import Stage, expect, is_waiting
 
 SUITE = Suite()
 MINOR = 36
-_DRAINED = "gpu.nvidia.com/allocator-drained"
 _SIDES_IN = ("scheduler", "draining", "controller")
 _SIDES_OUT = ("controller", "draining", "scheduler")
 _HANG_S = 5.0
@@ -66,7 +65,7 @@ def run_label(stage: Stage) -> str:
         after = stage.expect_own_devices("waits", stage.read_view("waits"))
         expect(len({*before, *between, *after}) == 7, f"{before}, {between} and {after} share GPUs")
         node = stage.api.get("Node", None, stage.layout.node) or {}
-        expect(_DRAINED in node["metadata"].get("annotations", {}), "the node left without the controller's word")
+        expect(objects.DRAINED in node["metadata"].get("annotations", {}), "the node left without the controller's word")
         _expect_sides(watch, (*_SIDES_IN, *_SIDES_OUT[1:]))
         return f"to the controller in {in_s:.1f} s, back in {out_s:.1f} s"
 
@@ -240,13 +239,11 @@ def _label(stage: Stage, value: str | None) -> None:
 
 @contextmanager
 def _labels(stage: Stage) -> Iterator[None]:
-    """The node has no label and no word of the controller's afterwards."""
+    """The node has no label afterwards."""
     try:
         yield
     finally:
-        where = stage.api.path("Node", None, stage.layout.node)
-        nothing = {"metadata": {"labels": {KEY: None}, "annotations": {_DRAINED: None}}}
-        stage.api.request("PATCH", where, nothing, kind="application/merge-patch+json")
+        _label(stage, None)
 
 
 def _read_side(stage: Stage) -> str:
